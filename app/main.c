@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_cmd.h"
+
+#include "mr_base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct mr_cmd cmds[] = {
+	{"run", "CONFIG [--duration S] [--idle-exit S] [--json] [--name NAME]",
+		"run the lanes of a configuration until told to stop", mr_cmd_run},
+	{"check", "CONFIG [--json] [--no-host] [--name NAME]",
+		"parse and plan a configuration and print what would be built", mr_cmd_check},
+	{"stats", "[--name NAME] [--watch] [--json | --prometheus]",
+		"show the counters of a running instance", mr_cmd_stats},
+	{"stages", "[--json]", "list the stages with their parameters and counters", mr_cmd_stages},
+};
+
+static void print_help(FILE *f)
+{
+	fprintf(f, "millrace %s: NIC -> GPU memory -> persistent kernel -> NIC\n\n", MR_VERSION);
+	for (size_t i = 0; i < MR_ARRAY_LEN(cmds); i++)
+		fprintf(f, "  millrace %s %s\n      %s\n", cmds[i].name, cmds[i].usage,
+			cmds[i].help);
+}
+
+int mr_cmd_usage(const struct mr_cmd *self)
+{
+	fprintf(stderr, "usage: millrace %s %s\n", self->name, self->usage);
+	return MR_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return MR_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+		print_help(stdout);
+		return MR_EXIT_CLEAN;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("millrace %s\n", MR_VERSION);
+		return MR_EXIT_CLEAN;
+	}
+	for (size_t i = 0; i < MR_ARRAY_LEN(cmds); i++)
+		if (strcmp(argv[1], cmds[i].name) == 0)
+			return cmds[i].run(&cmds[i], argc - 1, argv + 1);
+	fprintf(stderr, "millrace: '%s' is not a command; see 'millrace --help'\n", argv[1]);
+	return MR_EXIT_USAGE;
+}

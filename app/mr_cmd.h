@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_cmd - the commands of the one executable, a file each.
+ *
+ * A command parses its own arguments (getopt_long), prints to stdout what was
+ * asked for and to stderr one sentence per error, and returns an exit status of
+ * enum mr_exit. With --json, stdout is exactly one line holding one JSON object.
+ */
+#ifndef MR_CMD_H
+#define MR_CMD_H
+
+enum mr_exit {
+	MR_EXIT_CLEAN = 0,
+	MR_EXIT_FAILURE = 1,  /* run-time failure */
+	MR_EXIT_USAGE = 2,
+	MR_EXIT_GPU = 3,      /* GPU lost or stalled */
+	MR_EXIT_PORT = 4,     /* port lost */
+	MR_EXIT_UNDRAINED = 5, /* stopped before drained */
+	MR_EXIT_CONFIG = 78,  /* configuration or preflight */
+};
+
+struct mr_cmd {
+	const char *name;
+	const char *usage; /* arguments, one line */
+	const char *help;  /* one sentence */
+	/* argv[0] is the command's name. */
+	int (*run)(const struct mr_cmd *self, int argc, char **argv);
+};
+
+int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_stats(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv);
+
+/* Prints "usage: millrace NAME USAGE" to stderr and returns MR_EXIT_USAGE. */
+int mr_cmd_usage(const struct mr_cmd *self);
+
+#endif

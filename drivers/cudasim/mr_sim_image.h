@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_sim_image - a kernel image for the software CUDA device.
+ *
+ * The C compiler's build of the kernel source is described by a table of entry
+ * points; cuModuleLoadData of the software device takes a pointer to it. The
+ * magic tells it from a fatbin, which the software device refuses.
+ */
+#ifndef MR_SIM_IMAGE_H
+#define MR_SIM_IMAGE_H
+
+#include <stdint.h>
+
+#define MR_SIM_IMAGE_MAGIC 0x6d72696du /* "mrim" */
+
+/* One block of the grid, run on one host thread. argument is the kernel's parameter. */
+typedef void (*mr_sim_entry)(uint64_t argument, uint32_t block);
+
+struct mr_sim_kernel {
+	const char *name;
+	mr_sim_entry entry;
+};
+
+struct mr_sim_image {
+	uint32_t magic;
+	uint32_t kernels_count;
+	const struct mr_sim_kernel *kernels;
+};
+
+#endif

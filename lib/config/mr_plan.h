@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_plan - what the configuration becomes: everything computed, nothing done.
+ *
+ *     intent (mr_config) + facts (mr_host) + stages ──► plan ──► setup
+ *
+ * mr_plan_build is pure: no file, device or clock is touched, so `millrace
+ * check` prints exactly what `millrace run` would build. Setup follows the plan
+ * and computes nothing of its own.
+ *
+ * Buffers. A lane's pool must cover every place where its buffers can rest at
+ * one time, or the NIC runs dry and the lane stalls for ever:
+ *
+ *     rx_ring + slots x batch + open batch + sum over tx of (tx_ring + backlog
+ *     of one tx_ring) + mempool caches + tick reserve
+ *
+ * The plan shows that sum and refuses fewer.
+ *
+ * Regions. There is one packet region per device and memory kind; every lane's
+ * pool of that kind is carved from it, a whole number of 64-byte units each,
+ * and it ends with one page of padding.
+ *
+ * Thread   any.
+ * Errors   semantic errors are added to problems, all of them in one run.
+ */
+#ifndef MR_PLAN_H
+#define MR_PLAN_H
+
+#include "mr_config.h"
+#include "mr_host.h"
+#include "mr_stage.h"
+
+#define MR_TEXT_MAX 512u
+#define MR_EAL_ARGS_MAX 64u
+#define MR_REGION_PAGE 65536u /* GPU page, the unit of registration */
+#define MR_HEADROOM 128u      /* RTE_PKTMBUF_HEADROOM */
+#define MR_KERNELS_MAX 8u
+
+enum mr_port_kind {
+	MR_PORT_VDEV,   /* any DPDK virtual device */
+	MR_PORT_PCI,
+	MR_PORT_KERNEL, /* kernel:IFNAME over net_pcap */
+};
+
+struct mr_plan_region {
+	bool used;
+	uint64_t bytes;    /* multiple of MR_REGION_PAGE, the padding page included */
+	uint64_t need_bytes; /* what the lanes' pools take */
+};
+
+struct mr_plan_device {
+	char name[MR_NAME_MAX];
+	char args[MR_TEXT_MAX]; /* arguments of the gpu_millrace vdev: device=sim,... */
+	bool sim;
+	struct mr_plan_region region[MR_PATH_COUNT]; /* staged: unused */
+	uint32_t blocks[MR_WORK_COUNT]; /* workers by work division: one kernel each */
+};
+
+struct mr_plan_port {
+	char name[MR_NAME_MAX];
+	enum mr_port_kind kind;
+	char device[MR_NAME_MAX]; /* DPDK device name: net_pcap0, 0000:5e:00.0 */
+	char args[MR_TEXT_MAX];   /* its arguments, without the name */
+	char ifname[MR_NAME_MAX]; /* KERNEL: interface whose offloads are switched off */
+	uint32_t mtu;
+	uint32_t frame_max;       /* longest frame: mtu + 14 + two VLAN tags (8) */
+	uint32_t rx_ring, tx_ring;
+	uint32_t rx_queues, tx_queues;
+};
+
+struct mr_plan_tx {
+	uint32_t port; /* index into ports */
+	uint32_t queue;
+	uint32_t backlog; /* packets */
+};
+
+struct mr_plan_stage {
+	const struct mr_stage_desc *desc;
+	uint32_t counter_base;
+	uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
+	char text[MR_TEXT_MAX]; /* "reason=policy", for people */
+};
+
+struct mr_plan_lane {
+	char name[MR_NAME_MAX];
+	uint32_t rx_port, rx_queue;
+	struct mr_plan_tx tx[MR_TX_MAX];
+	uint32_t tx_count;
+	int32_t core; /* -1: any */
+	uint32_t device;
+	enum mr_path rx_path, tx_path;
+	char path_why[MR_TEXT_MAX]; /* why this one of the list */
+	uint32_t batch, timeout_us, slots, workers;
+	char workers_why[MR_TEXT_MAX]; /* "" unless fewer than asked */
+	enum mr_overload overload;
+	uint32_t tick_us, tx_timeout_us;
+	struct mr_plan_stage stages[MR_CHAIN_MAX];
+	uint32_t stages_count;
+	enum mr_work work; /* division of the heaviest stage: which kernel serves it */
+	uint32_t counters_count;
+	/* pool */
+	uint32_t element_bytes; /* headroom + frame_max, up to MR_UNIT */
+	uint32_t room;          /* bytes of a buffer that frames may use = element_bytes */
+	uint32_t buffers;       /* in the pool */
+	uint32_t buffers_min;   /* the sum above */
+	uint32_t cache;         /* mempool cache per core */
+	uint32_t reserve;       /* tick buffers, part of buffers_min */
+	uint64_t pool_offset;   /* in its region */
+	uint64_t pool_bytes;
+	char sum[MR_TEXT_MAX];  /* the sum in words and numbers */
+};
+
+struct mr_plan {
+	char name[MR_NAME_MAX];
+	bool hugepages;
+	char eal_args[MR_EAL_ARGS_MAX][MR_TEXT_MAX]; /* complete, without argv[0] and --vdev */
+	uint32_t eal_args_count;
+	uint64_t eal_memory_mib;
+	struct mr_plan_device devices[MR_DEVICES_MAX];
+	uint32_t devices_count;
+	struct mr_plan_port ports[MR_PORTS_MAX];
+	uint32_t ports_count;
+	struct mr_plan_lane lanes[MR_LANES_MAX];
+	uint32_t lanes_count;
+	uint32_t drain_ms, host_timeout_ms, log_level;
+	uint64_t pinned_bytes, direct_bytes; /* totals, for people */
+};
+
+/*
+ * mr_plan_build fills *ret_plan. name is the instance name from the command
+ * line, or NULL for the configuration's. Returns 0 or -EINVAL with at least
+ * one problem added; *ret_plan is valid only on 0. The structure is large:
+ * allocate it.
+ */
+MR_MUST_USE int mr_plan_build(const struct mr_config *cfg, const struct mr_host *host,
+	const char *name, struct mr_plan *ret_plan, struct mr_problems *problems);
+
+#endif

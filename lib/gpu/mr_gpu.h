@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_gpu - one device: packet regions, the kernel image, launch, watch, stop.
+ *
+ *     open ─► region_alloc ... ─► launch ─► watch ... ─► stop ─► region_free ─► close
+ *
+ * Everything that could block behind a persistent kernel (module load,
+ * allocation, registration) happens before launch. Launch starts one kernel per
+ * work division in use, one block per worker, and waits until every worker has
+ * said hello; if one is missing after a second the start fails and names it.
+ *
+ * Thread   the control thread. mr_gpu_counters may be called from any thread
+ *          between launch and close.
+ * Owner    the caller; close refuses while a region or a launch is alive.
+ * Errors   0 or -errno with one sentence naming the device and the call.
+ */
+#ifndef MR_GPU_H
+#define MR_GPU_H
+
+#include "mr_err.h"
+#include "mr_ring.h"
+#include "mr_stage.h"
+
+#include <stdbool.h>
+
+struct mr_gpu;
+
+struct mr_gpu_info {
+	char name[64];
+	char provider[8]; /* "sim" or "cuda" */
+	char guard[16];   /* what the device arguments ask of the guard */
+	int multiprocessors;
+	bool gpudirect_rdma;
+	bool dma_buf;
+	int writes_ordering; /* 0 none, 100 owner, 200 all devices */
+	int flush_options;   /* bit 0 host, bit 1 memops */
+	bool flush_needed;   /* ordering none: the lane flushes before READY */
+	bool can_map;        /* READY may lie in GPU memory */
+};
+
+/*
+ * mr_gpu_open probes the vdev gpu_millrace_<name> with those arguments and
+ * opens it. EAL must be up. -ENOTSUP: writes are not ordered and no flush option
+ * is supported.
+ */
+MR_MUST_USE int mr_gpu_open(
+	const char *name, const char *args, struct mr_gpu **ret_gpu, struct mr_err *err);
+
+/* mr_gpu_close frees what open made; NULL is accepted. */
+void mr_gpu_close(struct mr_gpu *g);
+
+const struct mr_gpu_info *mr_gpu_info(const struct mr_gpu *g);
+
+enum mr_gpu_memory {
+	MR_GPU_MEMORY_DEVICE, /* GPU memory: packets arrive there without a host copy */
+	MR_GPU_MEMORY_HOST,   /* page-locked host memory that kernels reach over PCIe */
+};
+
+/* Memory for packets. addr is what DPDK and the NIC use, kernel what kernels use. */
+struct mr_gpu_region {
+	enum mr_gpu_memory memory;
+	void *addr;
+	uint64_t kernel;
+	size_t bytes; /* multiple of 64 KiB; addr is aligned to 64 KiB */
+};
+
+MR_MUST_USE int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t bytes,
+	struct mr_gpu_region *ret_region, struct mr_err *err);
+/* A zeroed region is accepted. */
+void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region);
+
+/* One stage of a lane's chain. */
+struct mr_gpu_stage {
+	const struct mr_stage_desc *desc;
+	uint32_t counter_base;
+	uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
+};
+
+/* What launch needs to know of a lane, and where it answers. */
+struct mr_gpu_lane {
+	const char *name;
+	const struct mr_gpu_region *region; /* where its packets lie */
+	uint32_t slots, batch, workers, room, tx_count;
+	uint32_t first_seq; /* number of the first slot; 0 unless a test wants a wrap */
+	enum mr_work work;
+	const struct mr_gpu_stage *stages;
+	uint32_t stages_count;
+	struct mr_ring *ring; /* launch lays it out and calls mr_ring_init */
+};
+
+/*
+ * mr_gpu_launch allocates rings, control words and counters for all lanes of the
+ * device, loads the image and starts the kernels. Once per open.
+ * host_timeout_ms 0: kernels never leave on a silent host.
+ */
+MR_MUST_USE int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes,
+	uint32_t lanes_count, uint32_t host_timeout_ms, struct mr_err *err);
+
+enum mr_gpu_health {
+	MR_GPU_HEALTHY,
+	MR_GPU_STALLED,     /* a worker does not beat, or beats without progress */
+	MR_GPU_LOST,        /* the driver reports the device or a kernel gone */
+	MR_GPU_HOST_SILENT, /* workers left because the host did not beat */
+};
+
+/*
+ * mr_gpu_watch beats for the host and judges device and workers; call it every
+ * 100 ms at the latest. A worker that owes slots for stall_ms without finishing
+ * one is stalled. On a software device the CPU time of the worker's thread is
+ * not visible, so give a generous stall_ms there. On anything but HEALTHY err
+ * holds the sentence.
+ */
+enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_err *err);
+
+/*
+ * mr_gpu_stop tells the kernels to leave and waits at most timeout_ms. -ETIME:
+ * a kernel is still there; the device can then only be abandoned. Rings stay
+ * readable until close. Without a launch it is a no-op.
+ */
+MR_MUST_USE int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err);
+
+/* mr_gpu_counters sums the stage counters of lane i over its workers. */
+void mr_gpu_counters(const struct mr_gpu *g, uint32_t lane, uint64_t ret_counters[MR_COUNTERS_MAX]);
+
+/* mr_gpu_beats sums the heartbeats of lane i's workers; it grows while they poll. */
+uint64_t mr_gpu_beats(const struct mr_gpu *g, uint32_t lane);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_ring - the lane's side of a ring: open, give, take, release.
+ *
+ *     head ── open ─► fill descriptors ── give ─► worker ─► take ── release ─► tail
+ *
+ * One thread owns a ring: its lane. At most one slot is open at a time; it is
+ * number head. Slots tail .. head-1 are outstanding. The descriptors of a slot
+ * are built in host memory; where READY lies in GPU memory that the CPU can map
+ * (in_map), give() copies the finished block there in one sweep, stores READY
+ * last and fences on both sides because that mapping is write-combining. The
+ * CPU never reads through in_map.
+ *
+ * Errors   none; a full ring is mr_ring_full().
+ */
+#ifndef MR_RING_H
+#define MR_RING_H
+
+#include "mr_err.h"
+#include "mr_ring_abi.h"
+#include "mr_sync.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+struct mr_ring {
+	uint8_t *in;        /* slots x stride, host memory, where slots are built */
+	uint8_t *in_map;    /* the same in GPU memory mapped for the CPU, or NULL */
+	const uint8_t *out; /* slots x stride, host memory */
+	uint32_t stride;    /* MR_SLOT_BYTES(batch) */
+	uint32_t mask;      /* slots - 1 */
+	uint32_t batch;
+	uint32_t head; /* number of the open slot, or of the next to open */
+	uint32_t tail; /* number of the oldest slot not yet released */
+};
+
+/*
+ * mr_ring_init lays a ring over memory of slots x MR_SLOT_BYTES(batch) bytes
+ * each and writes READY and DONE as if the lap before first_seq had ended.
+ * -EINVAL: slots not a power of two in 2..MR_SLOTS_MAX, batch not in
+ * 1..MR_BATCH_MAX, or memory not aligned to 64 bytes.
+ */
+MR_MUST_USE int mr_ring_init(struct mr_ring *r, void *in, void *in_map, void *out, uint32_t slots,
+	uint32_t batch, uint32_t first_seq, struct mr_err *err);
+
+static inline uint32_t mr_ring_outstanding(const struct mr_ring *r)
+{
+	return r->head - r->tail;
+}
+
+static inline bool mr_ring_full(const struct mr_ring *r)
+{
+	return mr_ring_outstanding(r) > r->mask;
+}
+
+static inline struct mr_slot_in *mr_ring_in(const struct mr_ring *r, uint32_t seq)
+{
+	return (struct mr_slot_in *)(r->in + (size_t)(seq & r->mask) * r->stride);
+}
+
+/* The descriptors of a slot follow its header. */
+static inline struct mr_desc_in *mr_slot_desc_in(struct mr_slot_in *s)
+{
+	return (struct mr_desc_in *)(s + 1);
+}
+
+static inline const struct mr_desc_out *mr_slot_desc_out(const struct mr_slot_out *s)
+{
+	return (const struct mr_desc_out *)(s + 1);
+}
+
+void mr_ring_give_mapped(struct mr_ring *r, uint32_t count);
+
+/* mr_ring_give hands the open slot with count descriptors to its worker. */
+static inline void mr_ring_give(struct mr_ring *r, uint32_t count, uint8_t rx_port)
+{
+	struct mr_slot_in *s = mr_ring_in(r, r->head);
+
+	s->count = (uint16_t)count;
+	s->rx_port = rx_port;
+	if (MR_UNLIKELY(r->in_map != NULL))
+		mr_ring_give_mapped(r, count);
+	else
+		mr_store_release(&s->ready, r->head + 1);
+	r->head++;
+}
+
+/* mr_ring_take returns the oldest outstanding slot if it is done, else NULL. */
+static inline const struct mr_slot_out *mr_ring_take(const struct mr_ring *r)
+{
+	const struct mr_slot_out *s =
+		(const struct mr_slot_out *)(r->out + (size_t)(r->tail & r->mask) * r->stride);
+
+	if (r->head == r->tail || mr_load_acquire(&s->done) != r->tail + 1)
+		return NULL;
+	return s;
+}
+
+/* mr_ring_release gives the slot that take returned back for filling. */
+static inline void mr_ring_release(struct mr_ring *r)
+{
+	r->tail++;
+}
+
+#endif

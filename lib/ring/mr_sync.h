@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_sync - the only atomics of the tree, for both compilers.
+ *
+ * Host and device meet through naturally aligned words. On the device every
+ * access here has system scope, so that it is ordered against the CPU and the
+ * NIC and not only inside the GPU (PTX ISA, "Memory Consistency Model").
+ *
+ * mr_sync_fence() orders everything before it against everything after it with
+ * system scope. The device needs it between the packet bytes and descriptors of
+ * all threads of a block and the release of DONE by one of them; the host form
+ * hands over by store-release alone and needs none.
+ */
+#ifndef MR_SYNC_H
+#define MR_SYNC_H
+
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define MR_HD __host__ __device__ static __forceinline__
+#else
+#define MR_HD static inline __attribute__((always_inline))
+#endif
+
+MR_HD uint32_t mr_load_acquire(const uint32_t *p)
+{
+#if defined(__CUDA_ARCH__)
+	uint32_t v;
+
+	asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+	return v;
+#else
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+#endif
+}
+
+MR_HD void mr_store_release(uint32_t *p, uint32_t v)
+{
+#if defined(__CUDA_ARCH__)
+	asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
+#else
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+#endif
+}
+
+MR_HD uint32_t mr_load_relaxed(const uint32_t *p)
+{
+#if defined(__CUDA_ARCH__)
+	uint32_t v;
+
+	asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+	return v;
+#else
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+#endif
+}
+
+MR_HD void mr_store_relaxed(uint32_t *p, uint32_t v)
+{
+#if defined(__CUDA_ARCH__)
+	asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
+#else
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+MR_HD void mr_store_relaxed_u64(uint64_t *p, uint64_t v)
+{
+#if defined(__CUDA_ARCH__)
+	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+#else
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+MR_HD void mr_sync_fence(void)
+{
+#if defined(__CUDA_ARCH__)
+	__threadfence_system();
+#endif
+}
+
+#if !defined(__CUDACC__)
+MR_HD uint64_t mr_load_relaxed_u64(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/*
+ * mr_publish_begin and mr_publish_end bracket a copy of counters by its only
+ * writer; readers use mr_read_begin and mr_read_retry. The words in between are
+ * stored and loaded relaxed, so a reader gets a consistent copy or tries again.
+ */
+MR_HD void mr_publish_begin(uint32_t *epoch)
+{
+	__atomic_store_n(epoch, *epoch + 1, __ATOMIC_RELAXED);
+	/* Not a fence (ThreadSanitizer has none): an exchange that nothing passes. */
+	(void)__atomic_exchange_n(epoch, *epoch, __ATOMIC_ACQ_REL);
+}
+
+MR_HD void mr_publish_end(uint32_t *epoch)
+{
+	__atomic_store_n(epoch, *epoch + 1, __ATOMIC_RELEASE);
+}
+
+MR_HD uint32_t mr_read_begin(const uint32_t *epoch)
+{
+	return __atomic_load_n(epoch, __ATOMIC_ACQUIRE);
+}
+
+MR_HD int mr_read_retry(uint32_t *epoch, uint32_t begun)
+{
+	/* A read-modify-write keeps the loads before it, as a fence would. */
+	return (begun & 1u) != 0 || __atomic_fetch_add(epoch, 0, __ATOMIC_ACQ_REL) != begun;
+}
+#endif
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_stage - what a packet program is.
+ *
+ * A stage is one C source, compiled by nvcc into the persistent kernel and by
+ * the C compiler into the software device; the host form is the specification
+ * of the CUDA form. A chain of stages is run on every packet of a lane, in
+ * order, and ends with a verdict; unless a stage says otherwise a packet goes
+ * to the first entry of the lane's tx list.
+ *
+ *     struct mr_view ─► stage 1 ─ MR_NEXT ─► stage 2 ─ MR_STOP ─► verdict
+ *
+ * Work division. A THREAD stage is called by one GPU thread per packet (header
+ * programs). A WARP stage is called by the 32 threads of a warp together with
+ * the same packet (payload programs); ctx->rank and ctx->size tell a thread its
+ * share, and the values it leaves in the view must be the same in all 32. On
+ * the host both are called once with rank 0 and size 1.
+ *
+ * Memory. Only view->frame[0 .. length-1] may be read and written, and, when the
+ * head is moved with mr_view_push, the bytes gained. Packet bytes are never
+ * reached through `const __restrict__` or __ldg: the NIC rewrites them behind
+ * the compiler's back. No allocation, no printing, no recursion, no globals.
+ *
+ * Counters. mr_count() adds to one of the stage's own counters. They are summed
+ * over workers by the host.
+ */
+#ifndef MR_STAGE_H
+#define MR_STAGE_H
+
+#include "mr_ring_abi.h"
+#include "mr_sync.h"
+
+/* How a stage divides its work; a lane is served by the kernel of its heaviest stage. */
+enum mr_work {
+	MR_WORK_THREAD,
+	MR_WORK_WARP,
+	MR_WORK_COUNT,
+};
+
+enum mr_stage_id {
+#define STAGE(name, work) MR_STAGE_##name,
+#include "mr_stages.def"
+#undef STAGE
+	MR_STAGE_COUNT
+};
+
+/* One packet as a stage sees it. */
+struct mr_view {
+	uint8_t *frame;  /* first byte of the Ethernet header */
+	uint32_t length; /* bytes of the frame, at least MR_FRAME_MIN */
+	uint32_t head;   /* bytes of the buffer before the frame */
+	uint32_t room;   /* bytes of the whole buffer; head + length <= room */
+	uint8_t rx_port; /* DPDK port id it came from */
+	uint8_t verdict; /* enum mr_verdict, MR_TX at the start */
+	uint8_t port;    /* 0 at the start */
+	uint16_t arg;
+};
+
+struct mr_ctx {
+	const void *params;  /* this stage's MR_PARAM_BYTES */
+	uint64_t *counters;  /* this stage's counters in the worker's block */
+	uint32_t rank, size; /* share of the work: thread in the warp; 0 of 1 on the host */
+};
+
+enum mr_flow {
+	MR_NEXT, /* go on with the next stage of the chain */
+	MR_STOP, /* the verdict in the view is final */
+};
+
+/* mr_count adds to counter i of this stage; call it from one thread only. */
+MR_HD void mr_count(const struct mr_ctx *ctx, uint32_t i, uint64_t add)
+{
+#if defined(__CUDA_ARCH__)
+	atomicAdd((unsigned long long *)&ctx->counters[i], (unsigned long long)add);
+#else
+	ctx->counters[i] += add;
+#endif
+}
+
+/* mr_drop ends the chain: the packet is freed and counted as gpu_drop_<reason>. */
+MR_HD enum mr_flow mr_drop(struct mr_view *v, enum mr_reason reason)
+{
+	v->verdict = MR_DROP;
+	v->arg = (uint16_t)reason;
+	return MR_STOP;
+}
+
+/* mr_group_sum adds v over the threads of a warp; every thread gets the sum. */
+MR_HD uint64_t mr_group_sum(const struct mr_ctx *ctx, uint64_t v)
+{
+#if defined(__CUDA_ARCH__)
+	for (int d = 16; d > 0; d /= 2)
+		v += __shfl_xor_sync(0xffffffffu, v, d);
+#endif
+	(void)ctx;
+	return v;
+}
+
+#if !defined(__CUDACC__)
+#include "mr_err.h"
+
+#include <stdbool.h>
+
+enum mr_param_type {
+	MR_PARAM_U32,    /* decimal; stored as uint32_t */
+	MR_PARAM_REASON, /* a name of mr_reasons.def; stored as uint32_t */
+};
+
+/* One parameter of a stage; offset is into its MR_PARAM_BYTES. */
+struct mr_param_desc {
+	const char *name;
+	enum mr_param_type type;
+	uint32_t offset;
+	uint32_t min, max; /* U32 */
+	const char *def;   /* default as written in a configuration */
+	const char *unit;  /* "" where it has none */
+	const char *help;
+};
+
+struct mr_stage_counter {
+	const char *name;
+	const char *help;
+};
+
+/* What the host knows of a stage: the source of `millrace stages` and the schema. */
+struct mr_stage_desc {
+	const char *name;
+	const char *help;
+	enum mr_stage_id id;
+	enum mr_work work;
+	bool ordered; /* needs every packet of the lane in order: one worker */
+	const struct mr_param_desc *params;
+	uint32_t params_count;
+	const struct mr_stage_counter *counters;
+	uint32_t counters_count;
+};
+
+/* mr_stage_find returns the stage of that name, or NULL. */
+const struct mr_stage_desc *mr_stage_find(const char *name);
+
+/* mr_stage_at returns the i-th built-in stage, or NULL behind the last. */
+const struct mr_stage_desc *mr_stage_at(uint32_t i);
+
+/*
+ * mr_stage_param_set checks one parameter as written and stores it; -ENOENT: the
+ * stage has no such parameter, -EINVAL: not of its type, -ERANGE: out of bounds.
+ * The sentence in err names the parameter, what is allowed and the nearest name.
+ */
+MR_MUST_USE int mr_stage_param_set(const struct mr_stage_desc *stage, const char *name,
+	const char *value, uint8_t params[MR_PARAM_BYTES], struct mr_err *err);
+
+/* mr_stage_param_defaults fills params with the defaults of the stage's table. */
+void mr_stage_param_defaults(const struct mr_stage_desc *stage, uint8_t params[MR_PARAM_BYTES]);
+
+const char *mr_work_name(enum mr_work work);
+const char *mr_reason_name(enum mr_reason reason);
+
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_hist - a log-linear histogram of nanoseconds.
+ *
+ * Values below 32 have a bucket each; above, every power of two is divided into
+ * 32 equal buckets, so a reported value is at most 1/32 (3.2 %) above the true
+ * one. Values of 2^40 ns (18 minutes) and more share the last bucket; the exact
+ * maximum is kept besides.
+ *
+ * Thread   one writer; readers take a copy through mr_stats_snapshot.
+ * Source   the layout is that of HdrHistogram (hdrhistogram.org) with 5 bits of
+ *          precision, without its auto-sizing.
+ */
+#ifndef MR_HIST_H
+#define MR_HIST_H
+
+#include <stdint.h>
+
+#define MR_HIST_SUB_BITS 5u
+#define MR_HIST_SUB (1u << MR_HIST_SUB_BITS)
+#define MR_HIST_MAX_BITS 40u
+#define MR_HIST_BUCKETS ((MR_HIST_MAX_BITS - MR_HIST_SUB_BITS + 1u) * MR_HIST_SUB)
+
+struct mr_hist {
+	uint64_t count;
+	uint64_t sum_ns;
+	uint64_t max_ns;
+	uint64_t bucket[MR_HIST_BUCKETS];
+};
+
+static inline uint32_t mr_hist_index(uint64_t ns)
+{
+	uint32_t top;
+
+	if (ns < MR_HIST_SUB)
+		return (uint32_t)ns;
+	if (ns >> MR_HIST_MAX_BITS)
+		return MR_HIST_BUCKETS - 1;
+	top = 63u - (uint32_t)__builtin_clzll(ns); /* >= SUB_BITS */
+	return (top - MR_HIST_SUB_BITS + 1) * MR_HIST_SUB +
+	       (uint32_t)((ns >> (top - MR_HIST_SUB_BITS)) & (MR_HIST_SUB - 1));
+}
+
+/* mr_hist_add counts `weight` packets that took ns nanoseconds. */
+static inline void mr_hist_add(struct mr_hist *h, uint64_t ns, uint64_t weight)
+{
+	h->bucket[mr_hist_index(ns)] += weight;
+	h->count += weight;
+	h->sum_ns += ns * weight;
+	if (ns > h->max_ns)
+		h->max_ns = ns;
+}
+
+/* mr_hist_bound gives the largest value that bucket i holds. */
+uint64_t mr_hist_bound(uint32_t i);
+
+/*
+ * mr_hist_quantile gives the smallest bucket bound that at least per_million of
+ * the packets do not exceed (500000: p50), never more than max_ns; 0 when empty.
+ */
+uint64_t mr_hist_quantile(const struct mr_hist *h, uint32_t per_million);
+
+#endif

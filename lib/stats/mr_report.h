@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_report - one shape for everything a running instance says about itself.
+ *
+ *     setup ── struct mr_report_source ──► report of `run`      (JSON, text)
+ *                                     └──► telemetry socket ──► `stats`
+ *
+ * The source fills plain structures from the live instance; this module turns
+ * them into JSON (jansson), offers them on DPDK's telemetry socket, one command
+ * per object because a reply is at most 16 KiB, and turns the JSON of an
+ * instance into text for people and into Prometheus text.
+ *
+ *     /millrace/instance          name, version, pid, uptime
+ *     /millrace/lanes             names          /millrace/lane,NAME
+ *     /millrace/latency,NAME      /millrace/stages,NAME   /millrace/evidence,NAME
+ *     /millrace/ports             names          /millrace/port,NAME
+ *     /millrace/devices           names          /millrace/device,NAME
+ *
+ * Thread   the source's functions are called by the control thread and by
+ *          DPDK's telemetry threads, so they read published values only.
+ * Source   DPDK Telemetry Library guide (limits: rte_telemetry.h),
+ *          Prometheus text exposition format 0.0.4
+ */
+#ifndef MR_REPORT_H
+#define MR_REPORT_H
+
+#include "mr_err.h"
+#include "mr_stats.h"
+
+#include <jansson.h>
+
+#define MR_REPORT_EVIDENCE_MAX 16u
+#define MR_REPORT_COUNTERS_MAX 32u /* of one stage */
+
+struct mr_report_evidence {
+	char check[32];
+	char verdict[16]; /* PASS WARN FAIL UNKNOWN NA */
+	char value[256];
+};
+
+struct mr_report_stage {
+	char name[MR_NAME_MAX];
+	uint32_t counters_count;
+	struct {
+		const char *name;
+		const char *help;
+		uint64_t value;
+	} counters[MR_REPORT_COUNTERS_MAX];
+};
+
+struct mr_report_lane {
+	char name[MR_NAME_MAX];
+	const char *state;        /* boot run drain halt */
+	const char *rx_path;      /* direct pinned staged */
+	const char *tx_path;
+	const char *path_verdict; /* direct pinned staged unproven */
+	const char *guard;        /* on on(software-dma) unavailable */
+	const char *guard_by;     /* pkey mprotect none */
+	struct mr_report_evidence evidence[MR_REPORT_EVIDENCE_MAX];
+	uint32_t evidence_count;
+	struct mr_report_stage stages[MR_CHAIN_MAX];
+	uint32_t stages_count;
+	struct mr_published pub; /* a snapshot */
+	uint64_t kernel_beats;   /* heartbeats of its workers */
+};
+
+struct mr_report_port {
+	char name[MR_NAME_MAX];
+	char driver[MR_NAME_MAX];
+	bool link_up;
+	bool has_missed; /* false: the driver cannot count misses, reported as null */
+	uint64_t rx_missed, rx_errors, rx_nombuf, tx_errors;
+};
+
+struct mr_report_device {
+	char name[MR_NAME_MAX];
+	const char *provider; /* sim cuda */
+	const char *health;   /* healthy stalled lost host_silent */
+};
+
+struct mr_report_source {
+	const char *instance;
+	uint32_t lanes, ports, devices;
+	void *ctx;
+	void (*lane)(void *ctx, uint32_t i, struct mr_report_lane *ret);
+	void (*port)(void *ctx, uint32_t i, struct mr_report_port *ret);
+	void (*device)(void *ctx, uint32_t i, struct mr_report_device *ret);
+};
+
+/*
+ * mr_report_json builds {instance, lanes[], ports[], devices[], balanced}
+ * for `run --json`; the caller adds what only it knows (duration_s,
+ * exit_reason) and owns the reference. NULL when memory is short.
+ */
+json_t *mr_report_json(const struct mr_report_source *src);
+
+/* mr_report_serve registers the telemetry commands; once per process. */
+MR_MUST_USE int mr_report_serve(const struct mr_report_source *src, struct mr_err *err);
+
+/*
+ * mr_report_fetch asks the running instance `name` over its telemetry socket
+ * and rebuilds the JSON of mr_report_json. -ENOENT: no such instance.
+ */
+MR_MUST_USE int mr_report_fetch(const char *name, json_t **ret_report, struct mr_err *err);
+
+/*
+ * mr_report_find gives the name of the only running instance. -ENOENT: none,
+ * -EEXIST: several, and the sentence lists them.
+ */
+MR_MUST_USE int mr_report_find(char ret_name[MR_NAME_MAX], struct mr_err *err);
+
+/* Renderings; the caller frees the string. NULL when memory is short. */
+char *mr_report_text(const json_t *report);
+char *mr_report_prometheus(const json_t *report);
+
+/*
+ * mr_report_metric_name writes the Prometheus name of a counter: prefix
+ * millrace_, suffix _total, and `_ns` becomes `_seconds`.
+ */
+void mr_report_metric_name(const char *counter, char *ret_name, size_t bytes);
+
+#endif
