@@ -13,8 +13,19 @@
 
 #define MR_SIM_IMAGE_MAGIC 0x6d72696du /* "mrim" */
 
-/* One block of the grid, run on one host thread. argument is the kernel's parameter. */
-typedef void (*mr_sim_entry)(uint64_t argument, uint32_t block);
+/* What the software device orders a block to play, in a word that it may change. */
+enum mr_sim_fault {
+	MR_SIM_FAULT_NONE,
+	MR_SIM_FAULT_STALL, /* stand still: no beat, no progress, deaf to the exit word */
+	MR_SIM_FAULT_DIE,   /* return at once; the launch then reports a failure */
+	MR_SIM_FAULT_IDLE,  /* beat without making progress */
+};
+
+/*
+ * One block of the grid, run on one host thread. argument is the kernel's
+ * parameter; fault is read while the block polls.
+ */
+typedef void (*mr_sim_entry)(uint64_t argument, uint32_t block, const uint32_t *fault);
 
 struct mr_sim_kernel {
 	const char *name;

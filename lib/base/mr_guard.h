@@ -61,8 +61,7 @@ struct mr_guard {
 MR_MUST_USE int mr_guard_init(struct mr_guard *g, const char *want, struct mr_err *err);
 
 /* mr_guard_protect puts page-aligned [addr, addr + bytes) under the guard. */
-MR_MUST_USE int mr_guard_protect(
-	struct mr_guard *g, void *addr, size_t bytes, struct mr_err *err);
+MR_MUST_USE int mr_guard_protect(struct mr_guard *g, void *addr, size_t bytes, struct mr_err *err);
 
 /* mr_guard_fini opens every range again for everybody and gives the key back. */
 void mr_guard_fini(struct mr_guard *g);

@@ -21,11 +21,11 @@ int mr_ring_init(struct mr_ring *r, void *in, void *in_map, void *out, uint32_t 
 	uint32_t stride = MR_SLOT_BYTES(batch);
 
 	if (slots < 2 || slots > MR_SLOTS_MAX || (slots & (slots - 1)) != 0)
-		return mr_err_set(err, -EINVAL,
-			"ring of %u slots: use a power of two from 2 to %u", slots, MR_SLOTS_MAX);
+		return mr_err_set(err, -EINVAL, "ring of %u slots: use a power of two from 2 to %u",
+			slots, MR_SLOTS_MAX);
 	if (batch < 1 || batch > MR_BATCH_MAX)
-		return mr_err_set(err, -EINVAL, "ring with batch %u: use 1 to %u", batch,
-			MR_BATCH_MAX);
+		return mr_err_set(
+			err, -EINVAL, "ring with batch %u: use 1 to %u", batch, MR_BATCH_MAX);
 	if (((uintptr_t)in | (uintptr_t)in_map | (uintptr_t)out) % 64 != 0)
 		return mr_err_set(err, -EINVAL, "ring memory is not aligned to 64 bytes");
 

@@ -30,15 +30,15 @@
 
 #include <stdint.h>
 
-#define MR_UNIT 64u        /* bytes per position unit */
-#define MR_BATCH_MAX 1024u /* packets per slot */
-#define MR_SLOTS_MAX 4096u /* slots per ring, a power of two from 2 */
-#define MR_TX_MAX 16u      /* entries of a lane's tx list; bits of a port mask */
-#define MR_CHAIN_MAX 8u    /* stages per chain */
-#define MR_WORKERS_MAX 64u /* workers per lane */
-#define MR_PARAM_BYTES 64u /* a stage's parameters */
+#define MR_UNIT 64u         /* bytes per position unit */
+#define MR_BATCH_MAX 1024u  /* packets per slot */
+#define MR_SLOTS_MAX 4096u  /* slots per ring, a power of two from 2 */
+#define MR_TX_MAX 16u       /* entries of a lane's tx list; bits of a port mask */
+#define MR_CHAIN_MAX 8u     /* stages per chain */
+#define MR_WORKERS_MAX 64u  /* workers per lane */
+#define MR_PARAM_BYTES 64u  /* a stage's parameters */
 #define MR_COUNTERS_MAX 64u /* counters of all stages of a lane, 64 bits each */
-#define MR_FRAME_MIN 14u   /* Ethernet header; shorter frames are runts */
+#define MR_FRAME_MIN 14u    /* Ethernet header; shorter frames are runts */
 
 /* Lane to kernel, 8 bytes a packet. */
 struct mr_desc_in {
@@ -74,17 +74,17 @@ enum mr_reason {
 };
 
 struct mr_slot_in {
-	uint32_t ready; /* sequence + 1 */
-	uint16_t count; /* packets, 1..batch; 0 hands over an empty slot */
+	uint32_t ready;  /* sequence + 1 */
+	uint16_t count;  /* packets, 1..batch; 0 hands over an empty slot */
 	uint8_t rx_port; /* DPDK port id the packets came from */
-	uint8_t flags;  /* 0 */
-	/* struct mr_desc_in d[batch] follows; seven share the first cache line */
+	uint8_t flags;   /* 0 */
+			 /* struct mr_desc_in d[batch] follows; seven share the first cache line */
 };
 
 struct mr_slot_out {
 	uint32_t done;  /* sequence + 1 */
 	uint32_t spare; /* 0 */
-	/* struct mr_desc_out d[batch] follows */
+			/* struct mr_desc_out d[batch] follows */
 };
 
 #define MR_SLOT_HEADER 8u
@@ -111,6 +111,7 @@ enum mr_left {
 	MR_LEFT_NOT = 0,
 	MR_LEFT_EXIT,        /* the exit word */
 	MR_LEFT_HOST_SILENT, /* the host stopped beating */
+	MR_LEFT_DIED,        /* never stored: the software device's injected death */
 };
 
 /* One stage of a chain; constant while the kernel runs. */
@@ -136,8 +137,8 @@ struct mr_lane_dev {
 	uint32_t slots;
 	uint32_t batch;
 	uint32_t workers;
-	uint32_t tx_count;     /* entries of the tx list */
-	uint32_t first_seq;    /* number of the first slot */
+	uint32_t tx_count;  /* entries of the tx list */
+	uint32_t first_seq; /* number of the first slot */
 	uint32_t chain_len;
 	struct mr_chain_dev chain[MR_CHAIN_MAX];
 };
@@ -155,7 +156,7 @@ struct mr_launch {
 	uint64_t host_ctl;        /* struct mr_host_ctl */
 	uint64_t host_timeout_ns; /* 0: never */
 	uint32_t blocks;
-	uint32_t backoff_ns;      /* longest pause between two polls */
+	uint32_t backoff_ns; /* longest pause between two polls */
 };
 
 #if defined(__cplusplus)

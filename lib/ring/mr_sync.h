@@ -73,6 +73,18 @@ MR_HD void mr_store_relaxed_u64(uint64_t *p, uint64_t v)
 #endif
 }
 
+MR_HD uint64_t mr_load_relaxed_u64(const uint64_t *p)
+{
+#if defined(__CUDA_ARCH__)
+	uint64_t v;
+
+	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+	return v;
+#else
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+#endif
+}
+
 MR_HD void mr_sync_fence(void)
 {
 #if defined(__CUDA_ARCH__)
@@ -81,11 +93,6 @@ MR_HD void mr_sync_fence(void)
 }
 
 #if !defined(__CUDACC__)
-MR_HD uint64_t mr_load_relaxed_u64(const uint64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
 /*
  * mr_publish_begin and mr_publish_end bracket a copy of counters by its only
  * writer; readers use mr_read_begin and mr_read_retry. The words in between are

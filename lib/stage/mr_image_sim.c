@@ -1,1 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_image.h"
+
+#include "mr_base.h"
+#include "mr_kernel.h"
+
+static void run(uint64_t argument, uint32_t block, const uint32_t *fault, enum mr_work work)
+{
+	struct mr_block b = {.index = block, .thread = 0, .threads = 1, .fault = fault};
+
+	mr_kernel_body((const struct mr_launch *)(uintptr_t)argument, &b, work);
+}
+
+static void kernel_thread(uint64_t argument, uint32_t block, const uint32_t *fault)
+{
+	run(argument, block, fault, MR_WORK_THREAD);
+}
+
+static void kernel_warp(uint64_t argument, uint32_t block, const uint32_t *fault)
+{
+	run(argument, block, fault, MR_WORK_WARP);
+}
+
+static const struct mr_sim_kernel kernels[] = {
+	{"mr_kernel_thread", kernel_thread},
+	{"mr_kernel_warp", kernel_warp},
+};
+
+const struct mr_sim_image mr_image_sim = {
+	.magic = MR_SIM_IMAGE_MAGIC,
+	.kernels_count = MR_ARRAY_LEN(kernels),
+	.kernels = kernels,
+};

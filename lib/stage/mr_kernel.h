@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_kernel - the persistent kernel, one source for the device and the host.
+ *
+ * One block is one worker of one lane. Per slot it waits for READY, checks every
+ * descriptor against region and buffer, runs the chain, and releases DONE:
+ *
+ *     thread 0: wait READY ─ barrier ─ all: chain ─ fence ─ barrier ─ thread 0: DONE
+ *
+ * There is one entry per work division, so that header programs do not pay the
+ * registers of payload programs. mr_kernel_thread() gives a packet to a thread;
+ * mr_kernel_warp() gives it to a warp, in which THREAD stages are run by the
+ * first thread and their view is handed to the others.
+ *
+ * The host build is a block of one thread and a warp of one. It is what the
+ * software device runs, and the specification of the CUDA build.
+ *
+ * Leaving. A worker leaves on the exit word, or by itself when the host's beat
+ * stands still for host_timeout_ns. It finishes the slot in hand, publishes its
+ * counters and says why in its control line.
+ *
+ * Visibility. The acquire of READY has system scope and is made by thread 0; the
+ * barrier after it extends it to the block (PTX memory model, causality order).
+ * Every thread fences with system scope before the barrier that precedes DONE.
+ */
+#ifndef MR_KERNEL_H
+#define MR_KERNEL_H
+
+#include "mr_stage.h"
+
+#include "mr_stage_forward.cu"
+#include "mr_stage_l2swap.cu"
+#include "mr_stage_drop.cu"
+#include "mr_stage_checksum.cu"
+
+#if defined(__CUDA_ARCH__)
+#define MR_KERNEL_SHARED __shared__
+#define MR_KERNEL_WARP 32u
+#else
+#include "mr_sim_image.h"
+
+#include <sched.h>
+#include <time.h>
+#define MR_KERNEL_SHARED
+#define MR_KERNEL_WARP 1u
+#endif
+
+#define MR_KERNEL_BEAT_NS 1000000u     /* control line written this often while polling */
+#define MR_KERNEL_COUNTERS_NS 5000000u /* counters published this often */
+#define MR_KERNEL_POLLS 64u            /* empty polls between two looks at the clock */
+#define MR_KERNEL_SLOTS 16u            /* slots between two looks at the clock */
+
+/* Which block and thread this is; fault is the software device's orders to it. */
+struct mr_block {
+	uint32_t index;
+	uint32_t thread, threads;
+	const uint32_t *fault; /* enum mr_sim_fault; NULL on a real device */
+};
+
+/* What thread 0 of a worker remembers between slots. */
+struct mr_worker {
+	const struct mr_launch *launch;
+	const struct mr_lane_dev *lane;
+	struct mr_worker_ctl *ctl;
+	const struct mr_host_ctl *host;
+	uint64_t *acc;                          /* counters added to, device memory */
+	uint64_t *out;                          /* where the host reads them */
+	uint64_t beat_ns, counters_ns, host_ns; /* clock at the last of each */
+	uint32_t host_beat;
+	uint32_t beat;
+	uint32_t polls;
+	uint32_t done; /* slots completed */
+};
+
+MR_HD uint64_t mr_kernel_clock_ns(void)
+{
+#if defined(__CUDA_ARCH__)
+	uint64_t t;
+
+	asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+	return t;
+#else
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+#endif
+}
+
+MR_HD void mr_kernel_block_sync(void)
+{
+#if defined(__CUDA_ARCH__)
+	__syncthreads();
+#endif
+}
+
+/* Gives the processor away for a moment: nanosleep on the device, yield on the host. */
+MR_HD void mr_kernel_pause(uint32_t backoff_ns)
+{
+#if defined(__CUDA_ARCH__)
+	if (backoff_ns != 0)
+		__nanosleep(backoff_ns);
+#else
+	(void)backoff_ns;
+	sched_yield();
+#endif
+}
+
+MR_HD void mr_kernel_publish(struct mr_worker *w)
+{
+	for (uint32_t i = 0; i < MR_COUNTERS_MAX; i++)
+		mr_store_relaxed_u64(&w->out[i], mr_load_relaxed_u64(&w->acc[i]));
+}
+
+/* Beats, publishes and looks whether the host still beats; returns enum mr_left. */
+MR_HD uint32_t mr_kernel_housekeeping(struct mr_worker *w)
+{
+	uint64_t now = mr_kernel_clock_ns();
+	uint32_t host_beat;
+
+	if (now - w->beat_ns >= MR_KERNEL_BEAT_NS) {
+		w->beat_ns = now;
+		mr_store_relaxed(&w->ctl->seq, w->done);
+		mr_store_relaxed(&w->ctl->beat, ++w->beat);
+	}
+	if (now - w->counters_ns >= MR_KERNEL_COUNTERS_NS) {
+		w->counters_ns = now;
+		mr_kernel_publish(w);
+	}
+	host_beat = mr_load_relaxed(&w->host->beat);
+	if (host_beat != w->host_beat) {
+		w->host_beat = host_beat;
+		w->host_ns = now;
+	} else if (w->launch->host_timeout_ns != 0 &&
+		now - w->host_ns > w->launch->host_timeout_ns) {
+		return MR_LEFT_HOST_SILENT;
+	}
+	return MR_LEFT_NOT;
+}
+
+#if !defined(__CUDACC__)
+/* Plays a fault that the software device orders: die, stand still, or beat without progress. */
+MR_HD uint32_t mr_kernel_fault(struct mr_worker *w, uint32_t fault)
+{
+	if (fault == MR_SIM_FAULT_DIE)
+		return MR_LEFT_DIED;
+	if (fault == MR_SIM_FAULT_IDLE) {
+		(void)mr_kernel_housekeeping(w);
+		if (mr_load_relaxed(&w->host->exit) != 0)
+			return MR_LEFT_EXIT;
+	}
+	mr_kernel_pause(0);
+	return MR_LEFT_NOT;
+}
+#endif
+
+/* Waits until the slot's READY is seq + 1; anything but MR_LEFT_NOT is a reason to leave. */
+MR_HD uint32_t mr_kernel_wait(
+	struct mr_worker *w, const struct mr_block *b, const struct mr_slot_in *slot, uint32_t seq)
+{
+	uint32_t left;
+
+	if (w->done % MR_KERNEL_SLOTS == 0) {
+		left = mr_kernel_housekeeping(w);
+		if (left != MR_LEFT_NOT)
+			return left;
+	}
+	for (;;) {
+#if !defined(__CUDACC__)
+		if (b->fault != NULL && mr_load_relaxed(b->fault) != MR_SIM_FAULT_NONE) {
+			left = mr_kernel_fault(w, mr_load_relaxed(b->fault));
+			if (left != MR_LEFT_NOT)
+				return left;
+			continue;
+		}
+#endif
+		(void)b;
+		if (mr_load_acquire(&slot->ready) == seq + 1)
+			return MR_LEFT_NOT;
+		if (mr_load_relaxed(&w->host->exit) != 0)
+			return MR_LEFT_EXIT;
+		if (++w->polls % MR_KERNEL_POLLS == 0) {
+			left = mr_kernel_housekeeping(w);
+			if (left != MR_LEFT_NOT)
+				return left;
+			mr_kernel_pause(w->launch->backoff_ns);
+		}
+	}
+}
+
+/* Fills the view of a packet; false: the packet is dropped for view->arg, untouched. */
+MR_HD int mr_kernel_view(const struct mr_lane_dev *lane, uint8_t rx_port,
+	const struct mr_desc_in *in, struct mr_view *v)
+{
+	struct mr_desc_in d = *in;
+	uint64_t start = (uint64_t)d.position * MR_UNIT;
+
+	v->length = d.length;
+	v->head = d.head;
+	v->room = lane->room;
+	v->rx_port = rx_port;
+	v->verdict = MR_TX;
+	v->port = 0;
+	v->arg = 0;
+	if (start + lane->room > (uint64_t)lane->region_units * MR_UNIT ||
+		v->head + v->length > lane->room) {
+		(void)mr_drop(v, MR_REASON_window);
+		return 0;
+	}
+	if (v->length < MR_FRAME_MIN) {
+		(void)mr_drop(v, MR_REASON_runt);
+		return 0;
+	}
+	v->frame = (uint8_t *)(uintptr_t)(lane->region + start + v->head);
+	return 1;
+}
+
+MR_HD void mr_kernel_result(struct mr_desc_out *out, const struct mr_view *v)
+{
+	struct mr_desc_out d;
+
+	d.length = (uint16_t)v->length;
+	d.head = (uint16_t)v->head;
+	d.verdict = v->verdict;
+	d.port = v->port;
+	d.arg = v->arg;
+	*out = d;
+}
+
+/* One case per built-in stage of the wanted division; the others cannot be in the chain. */
+#define MR_KERNEL_CASE(name)                                                                       \
+	case MR_STAGE_##name:                                                                      \
+		return mr_stage_##name(ctx, v);
+
+MR_HD enum mr_flow mr_kernel_thread_stage(
+	uint32_t stage, const struct mr_ctx *ctx, struct mr_view *v)
+{
+	switch (stage) {
+#define MR_KERNEL_CASE_THREAD(name) MR_KERNEL_CASE(name)
+#define MR_KERNEL_CASE_WARP(name)
+#define STAGE(name, work) MR_KERNEL_CASE_##work(name)
+#include "mr_stages.def"
+#undef STAGE
+#undef MR_KERNEL_CASE_THREAD
+#undef MR_KERNEL_CASE_WARP
+	}
+	return MR_NEXT;
+}
+
+MR_HD enum mr_flow mr_kernel_warp_stage(uint32_t stage, const struct mr_ctx *ctx, struct mr_view *v)
+{
+	switch (stage) {
+#define MR_KERNEL_CASE_THREAD(name)
+#define MR_KERNEL_CASE_WARP(name) MR_KERNEL_CASE(name)
+#define STAGE(name, work) MR_KERNEL_CASE_##work(name)
+#include "mr_stages.def"
+#undef STAGE
+#undef MR_KERNEL_CASE_THREAD
+#undef MR_KERNEL_CASE_WARP
+	}
+	return MR_NEXT;
+}
+
+MR_HD int mr_kernel_is_warp_stage(uint32_t stage)
+{
+	switch (stage) {
+#define MR_KERNEL_CASE_THREAD(name)
+#define MR_KERNEL_CASE_WARP(name)                                                                  \
+	case MR_STAGE_##name:                                                                      \
+		return 1;
+#define STAGE(name, work) MR_KERNEL_CASE_##work(name)
+#include "mr_stages.def"
+#undef STAGE
+#undef MR_KERNEL_CASE_THREAD
+#undef MR_KERNEL_CASE_WARP
+	}
+	return 0;
+}
+
+MR_HD struct mr_ctx mr_kernel_ctx(
+	const struct mr_worker *w, const struct mr_chain_dev *c, uint32_t rank, uint32_t size)
+{
+	struct mr_ctx ctx;
+
+	ctx.params = c->params;
+	ctx.counters = w->acc + c->counter_base;
+	ctx.rank = rank;
+	ctx.size = size;
+	return ctx;
+}
+
+/* A packet per thread. */
+MR_HD void mr_kernel_slot_thread(const struct mr_worker *w, const struct mr_block *b,
+	uint32_t count, uint8_t rx_port, const struct mr_desc_in *in, struct mr_desc_out *out)
+{
+	const struct mr_lane_dev *lane = w->lane;
+
+	for (uint32_t i = b->thread; i < count; i += b->threads) {
+		struct mr_view v;
+
+		if (mr_kernel_view(lane, rx_port, &in[i], &v)) {
+			for (uint32_t s = 0; s < lane->chain_len; s++) {
+				struct mr_ctx ctx = mr_kernel_ctx(w, &lane->chain[s], 0, 1);
+
+				if (mr_kernel_thread_stage(lane->chain[s].stage, &ctx, &v) ==
+					MR_STOP)
+					break;
+			}
+		}
+		mr_kernel_result(&out[i], &v);
+	}
+}
+
+/* Hands the first thread's view and flow to the rest of the warp. */
+MR_HD enum mr_flow mr_kernel_share(struct mr_view *v, enum mr_flow flow)
+{
+#if defined(__CUDA_ARCH__)
+	uint32_t words[2];
+
+	words[0] = v->length | v->head << 16;
+	words[1] = v->verdict | (uint32_t)v->port << 8 | (uint32_t)v->arg << 16;
+	words[0] = __shfl_sync(0xffffffffu, words[0], 0);
+	words[1] = __shfl_sync(0xffffffffu, words[1], 0);
+	flow = (enum mr_flow)__shfl_sync(0xffffffffu, (int)flow, 0);
+	v->frame += (words[0] >> 16) - v->head;
+	v->length = words[0] & 0xffff;
+	v->head = words[0] >> 16;
+	v->verdict = (uint8_t)words[1];
+	v->port = (uint8_t)(words[1] >> 8);
+	v->arg = (uint16_t)(words[1] >> 16);
+#else
+	(void)v;
+#endif
+	return flow;
+}
+
+/* A packet per warp. */
+MR_HD void mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_block *b, uint32_t count,
+	uint8_t rx_port, const struct mr_desc_in *in, struct mr_desc_out *out)
+{
+	const struct mr_lane_dev *lane = w->lane;
+	uint32_t rank = b->thread % MR_KERNEL_WARP;
+	uint32_t warps = b->threads / MR_KERNEL_WARP;
+
+	for (uint32_t i = b->thread / MR_KERNEL_WARP; i < count; i += warps) {
+		enum mr_flow flow = MR_NEXT;
+		struct mr_view v;
+
+		if (mr_kernel_view(lane, rx_port, &in[i], &v)) {
+			for (uint32_t s = 0; s < lane->chain_len && flow == MR_NEXT; s++) {
+				struct mr_ctx ctx =
+					mr_kernel_ctx(w, &lane->chain[s], rank, MR_KERNEL_WARP);
+				uint32_t stage = lane->chain[s].stage;
+
+				if (mr_kernel_is_warp_stage(stage)) {
+					flow = mr_kernel_warp_stage(stage, &ctx, &v);
+					continue;
+				}
+				ctx.size = 1;
+				if (rank == 0)
+					flow = mr_kernel_thread_stage(stage, &ctx, &v);
+				flow = mr_kernel_share(&v, flow);
+			}
+		}
+		if (rank == 0)
+			mr_kernel_result(&out[i], &v);
+	}
+}
+
+MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l, uint32_t index)
+{
+	const struct mr_worker_map *map = (const struct mr_worker_map *)(uintptr_t)l->map + index;
+	const struct mr_lane_dev *lane =
+		(const struct mr_lane_dev *)(uintptr_t)l->lanes + map->lane;
+
+	w->launch = l;
+	w->lane = lane;
+	w->ctl = (struct mr_worker_ctl *)(uintptr_t)lane->workers_ctl + map->worker;
+	w->host = (const struct mr_host_ctl *)(uintptr_t)l->host_ctl;
+	w->acc = (uint64_t *)(uintptr_t)lane->counters_acc + map->worker * MR_COUNTERS_MAX;
+	w->out = (uint64_t *)(uintptr_t)lane->counters_out + map->worker * MR_COUNTERS_MAX;
+	w->host_ns = mr_kernel_clock_ns();
+	w->beat_ns = w->host_ns;
+	w->counters_ns = w->host_ns;
+	w->host_beat = mr_load_relaxed(&w->host->beat);
+	w->beat = 0;
+	w->polls = 0;
+	w->done = 0;
+}
+
+MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, enum mr_work work)
+{
+	const struct mr_worker_map *map =
+		(const struct mr_worker_map *)(uintptr_t)l->map + b->index;
+	MR_KERNEL_SHARED uint32_t left;
+	struct mr_worker w;
+
+	mr_kernel_worker_init(&w, l, b->index);
+	if (b->thread == 0)
+		mr_store_relaxed(&w.ctl->hello, 1);
+	for (uint32_t seq = w.lane->first_seq + map->worker;; seq += w.lane->workers) {
+		size_t at = seq & (w.lane->slots - 1);
+		const struct mr_slot_in *in =
+			(const struct mr_slot_in *)(uintptr_t)(w.lane->in + at * w.lane->in_stride);
+		struct mr_slot_out *out =
+			(struct mr_slot_out *)(uintptr_t)(w.lane->out + at * w.lane->out_stride);
+		uint32_t count;
+
+		if (b->thread == 0)
+			left = mr_kernel_wait(&w, b, in, seq);
+		mr_kernel_block_sync();
+		if (left != MR_LEFT_NOT)
+			break;
+		count = in->count < w.lane->batch ? in->count : w.lane->batch;
+		if (work == MR_WORK_WARP)
+			mr_kernel_slot_warp(&w, b, count, in->rx_port,
+				(const struct mr_desc_in *)(in + 1),
+				(struct mr_desc_out *)(out + 1));
+		else
+			mr_kernel_slot_thread(&w, b, count, in->rx_port,
+				(const struct mr_desc_in *)(in + 1),
+				(struct mr_desc_out *)(out + 1));
+		mr_sync_fence();
+		mr_kernel_block_sync();
+		w.done++;
+		if (b->thread == 0)
+			mr_store_release(&out->done, seq + 1);
+	}
+	if (b->thread == 0 && left != MR_LEFT_DIED) {
+		mr_kernel_publish(&w);
+		mr_store_relaxed(&w.ctl->seq, w.done);
+		mr_store_release(&w.ctl->left, left);
+	}
+}
+
+#endif
