@@ -1,1 +1,269 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_cmd.h"
+
+#include "mr_plan.h"
+#include "mr_report.h"
+#include "mr_setup.h"
+#include "mr_sync.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct options {
+	const char *config;
+	const char *name;
+	double duration_s;  /* 0: until told */
+	double idle_exit_s; /* 0: never */
+	bool json;
+};
+
+/* Written by the handler only: signals seen, and whether a second one asks for haste. */
+static uint32_t signals_seen;
+static uint32_t signal_fast;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	if (mr_load_relaxed(&signals_seen) != 0)
+		mr_store_relaxed(&signal_fast, 1);
+	mr_store_relaxed(&signals_seen, 1);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal};
+
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	sa.sa_handler = SIG_IGN;
+	sigaction(SIGPIPE, &sa, NULL);
+}
+
+static bool parse_seconds(const char *text, double *ret_s)
+{
+	char *end;
+
+	errno = 0;
+	*ret_s = strtod(text, &end);
+	return errno == 0 && end != text && *end == '\0' && isfinite(*ret_s) && *ret_s > 0 &&
+		*ret_s <= 1e9;
+}
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {{"duration", required_argument, NULL, 'd'},
+		{"idle-exit", required_argument, NULL, 'i'}, {"json", no_argument, NULL, 'j'},
+		{"name", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+	double *seconds;
+	int c;
+
+	memset(o, 0, sizeof(*o));
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (c) {
+		case 'd':
+		case 'i':
+			seconds = c == 'd' ? &o->duration_s : &o->idle_exit_s;
+			if (!parse_seconds(optarg, seconds)) {
+				fprintf(stderr,
+					"millrace: '%s' is not a number of seconds above 0\n",
+					optarg);
+				return -EINVAL;
+			}
+			break;
+		case 'j':
+			o->json = true;
+			break;
+		case 'n':
+			o->name = optarg;
+			break;
+		default:
+			return -EINVAL;
+		}
+	}
+	if (optind + 1 != argc)
+		return -EINVAL;
+	o->config = argv[optind];
+	return 0;
+}
+
+static void print_json(json_t *j)
+{
+	char *text = j == NULL ? NULL : json_dumps(j, JSON_COMPACT);
+
+	if (text != NULL)
+		puts(text);
+	free(text);
+	json_decref(j);
+}
+
+/* The JSON of a run that never had lanes. */
+static void print_failure(const struct options *o, json_t *errors)
+{
+	if (o->json)
+		print_json(json_pack("{s:o, s:b, s:f, s:s}", "errors", errors, "balanced", 1,
+			"duration_s", 0.0, "exit_reason", "error"));
+	else
+		json_decref(errors);
+}
+
+static int load_plan(const struct options *o, struct mr_config *cfg, struct mr_plan *plan)
+{
+	struct mr_problems *problems = calloc(1, sizeof(*problems));
+	struct mr_host *host = calloc(1, sizeof(*host));
+	struct mr_err err = {0};
+	int rc = -ENOMEM;
+
+	if (problems != NULL && host != NULL) {
+		rc = mr_config_load(o->config, cfg, problems);
+		if (rc == 0)
+			rc = mr_host_read("/", host, &err);
+		if (rc < 0 && problems->count == 0)
+			mr_problem_add(
+				problems, 0, "", "", "%s", err.code != 0 ? err.msg : strerror(-rc));
+		if (rc == 0)
+			rc = mr_plan_build(cfg, host, o->name, plan, problems);
+		if (rc < 0) {
+			mr_cmd_print_problems(problems);
+			print_failure(o, mr_cmd_problems_json(problems));
+		}
+	}
+	free(problems);
+	free(host);
+	return rc;
+}
+
+struct outcome {
+	const char *reason;
+	int status;
+	bool fail_closed;
+};
+
+static struct outcome judge_event(enum mr_setup_event event)
+{
+	switch (event) {
+	case MR_SETUP_GPU_LOST:
+		return (struct outcome){"gpu_lost", MR_EXIT_GPU, true};
+	case MR_SETUP_GPU_STALLED:
+		return (struct outcome){"gpu_stalled", MR_EXIT_GPU, true};
+	case MR_SETUP_HOST_SILENT:
+		return (struct outcome){"host_silent", MR_EXIT_FAILURE, true};
+	case MR_SETUP_PORT_LOST:
+		return (struct outcome){"port_lost", MR_EXIT_PORT, false};
+	case MR_SETUP_OK:
+		break;
+	}
+	return (struct outcome){NULL, MR_EXIT_CLEAN, false};
+}
+
+/* The control thread's work while lanes run, until there is a reason to stop. */
+static struct outcome control(
+	struct mr_setup *s, const struct options *o, uint64_t start_ns, struct mr_err *err)
+{
+	uint64_t activity = 0, in_flight = 0, moved_ns = start_ns;
+
+	for (;;) {
+		struct outcome out = judge_event(mr_setup_watch(s, err));
+		uint64_t now = mr_clock_ns();
+		uint64_t seen = mr_setup_activity(s, &in_flight);
+
+		if (out.reason != NULL)
+			return out;
+		if (mr_load_relaxed(&signals_seen) != 0)
+			return (struct outcome){"signal", MR_EXIT_CLEAN, false};
+		if (o->duration_s > 0 && (double)(now - start_ns) >= o->duration_s * 1e9)
+			return (struct outcome){"duration", MR_EXIT_CLEAN, false};
+		if (seen != activity || in_flight != 0)
+			moved_ns = now;
+		activity = seen;
+		if (o->idle_exit_s > 0 && (double)(now - moved_ns) >= o->idle_exit_s * 1e9)
+			return (struct outcome){"idle", MR_EXIT_CLEAN, false};
+		usleep(MR_SETUP_WATCH_MS * 1000);
+	}
+}
+
+static int report(
+	struct mr_setup *s, const struct options *o, const struct outcome *out, double duration_s)
+{
+	json_t *j = mr_report_json(mr_setup_source(s));
+	bool balanced = json_is_true(json_object_get(j, "balanced"));
+	char *text;
+
+	json_object_set_new(j, "duration_s", json_real(duration_s));
+	json_object_set_new(j, "exit_reason", json_string(out->reason));
+	text = mr_report_text(j);
+	if (text != NULL)
+		fputs(text, o->json ? stderr : stdout);
+	free(text);
+	if (o->json)
+		print_json(json_incref(j));
+	json_decref(j);
+	fflush(stdout);
+	if (!balanced) {
+		fprintf(stderr,
+			"millrace: packets are unaccounted for; this is a fault of "
+			"Millrace, please report it with the output above\n");
+		return MR_EXIT_FAILURE;
+	}
+	return out->status;
+}
+
+static int run(const struct options *o, const struct mr_plan *plan)
+{
+	struct mr_setup *s;
+	struct mr_err err = {0};
+	struct outcome out;
+	uint64_t start_ns;
+	int rc, status;
+
+	rc = mr_setup_up(plan, NULL, &s, &err);
+	if (rc < 0) {
+		fprintf(stderr, "millrace: %s\n", err.msg);
+		print_failure(o,
+			json_pack("[{s:s, s:i, s:s, s:s, s:s}]", "file", o->config, "line", 0,
+				"key", "", "message", err.msg, "hint", ""));
+		return MR_EXIT_FAILURE;
+	}
+	start_ns = mr_clock_ns();
+	fprintf(stderr, "millrace: '%s' runs %u lane%s\n", plan->name, plan->lanes_count,
+		plan->lanes_count == 1 ? "" : "s");
+	out = control(s, o, start_ns, &err);
+	if (out.status != MR_EXIT_CLEAN)
+		fprintf(stderr, "millrace: %s\n", err.msg);
+	rc = mr_setup_stop(s, plan->drain_ms, &signal_fast, out.fail_closed, &err);
+	if (rc < 0 && out.status == MR_EXIT_CLEAN)
+		out.status = MR_EXIT_UNDRAINED;
+	if (rc == -ETIME)
+		fprintf(stderr, "millrace: %s\n", err.msg);
+	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9);
+	if (rc == -ETIME)
+		_exit(status); /* a thread is still in its driver: nothing may be freed */
+	mr_setup_down(s);
+	return status;
+}
+
+int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
+{
+	struct mr_plan *plan = calloc(1, sizeof(*plan));
+	struct mr_config cfg = {0};
+	struct options o;
+	int status = MR_EXIT_CONFIG;
+
+	if (parse_options(argc, argv, &o) < 0) {
+		free(plan);
+		return mr_cmd_usage(self);
+	}
+	catch_signals();
+	if (plan == NULL)
+		fprintf(stderr, "millrace: out of memory\n");
+	else if (load_plan(&o, &cfg, plan) == 0)
+		status = run(&o, plan);
+	mr_config_free(&cfg);
+	free(plan);
+	return status;
+}

@@ -1,1 +1,202 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_port.h"
+
+#include <errno.h>
+#include <rte_bus_vdev.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FAIL(p, code, what)                                                                        \
+	mr_err_set(err, (code), "port '%s' (%s): %s: %s", (p)->name, (p)->device, (what),          \
+		strerror(-(code)))
+
+/* net_null, net_ring and the like leave imissed at zero for ever; these report it. */
+static bool driver_counts_missed(const char *driver)
+{
+	static const char *const blind[] = {
+		"net_null", "net_ring", "net_af_packet", "net_tap", "net_memif", NULL};
+
+	for (size_t i = 0; blind[i] != NULL; i++)
+		if (strcmp(driver, blind[i]) == 0)
+			return false;
+	return true;
+}
+
+int mr_port_probe(struct mr_port *p, const struct mr_port_spec *spec, struct mr_err *err)
+{
+	struct rte_eth_dev_info info;
+	int rc;
+
+	memset(p, 0, sizeof(*p));
+	snprintf(p->name, sizeof(p->name), "%s", spec->name);
+	snprintf(p->device, sizeof(p->device), "%s", spec->device);
+	p->vdev = !spec->pci;
+	p->software = p->vdev;
+	if (spec->ifname[0] != '\0') {
+		rc = mr_port_kernel_prepare(&p->kernel, spec->ifname, spec->mtu, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (p->vdev) {
+		rc = rte_vdev_init(spec->device, spec->args);
+		if (rc < 0) {
+			mr_port_kernel_restore(&p->kernel);
+			return mr_err_set(err, rc,
+				"port '%s': DPDK cannot create '%s' with arguments '%s': %s; the "
+				"driver's own message is above",
+				spec->name, spec->device, spec->args, strerror(-rc));
+		}
+	}
+	p->probed = true;
+	rc = rte_eth_dev_get_port_by_name(spec->device, &p->id);
+	if (rc == 0)
+		rc = rte_eth_dev_info_get(p->id, &info);
+	if (rc < 0) {
+		mr_port_remove(p);
+		return mr_err_set(err, rc,
+			"port '%s': DPDK has no port for '%s': %s; check that the device exists "
+			"and is bound to a driver that DPDK supports",
+			spec->name, spec->device, strerror(-rc));
+	}
+	p->dev = info.device;
+	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name);
+	p->counts_missed = driver_counts_missed(p->driver);
+	return 0;
+}
+
+int mr_port_map(
+	struct mr_port *p, void *addr, size_t bytes, const char **ret_kind, struct mr_err *err)
+{
+	*ret_kind = "dma-map";
+	if (rte_dev_dma_map(p->dev, addr, (uint64_t)(uintptr_t)addr, bytes) == 0)
+		return 0;
+	if (p->software && rte_errno == ENOTSUP) {
+		*ret_kind = "none needed";
+		return 0;
+	}
+	return mr_err_set(err, -rte_errno,
+		"port '%s' (%s): rte_dev_dma_map of %zu bytes at %p: %s; for GPU memory load "
+		"nvidia-peermem, and check the IOMMU",
+		p->name, p->device, bytes, addr, rte_strerror(rte_errno));
+}
+
+int mr_port_unmap(struct mr_port *p, void *addr, size_t bytes, struct mr_err *err)
+{
+	if (rte_dev_dma_unmap(p->dev, addr, (uint64_t)(uintptr_t)addr, bytes) == 0 ||
+		(p->software && rte_errno == ENOTSUP))
+		return 0;
+	return mr_err_set(err, -rte_errno, "port '%s' (%s): rte_dev_dma_unmap at %p: %s", p->name,
+		p->device, addr, rte_strerror(rte_errno));
+}
+
+int mr_port_configure(struct mr_port *p, const struct mr_port_spec *spec, struct mr_err *err)
+{
+	struct rte_eth_conf conf = {0};
+	struct rte_eth_dev_info info;
+	int rc = rte_eth_dev_info_get(p->id, &info);
+
+	if (rc < 0)
+		return FAIL(p, rc, "rte_eth_dev_info_get");
+	if (spec->rx_queues > info.max_rx_queues || spec->tx_queues > info.max_tx_queues)
+		return mr_err_set(err, -EINVAL,
+			"port '%s' (%s): the lanes use %u receive and %u send queues, the driver "
+			"%s offers %u and %u with these arguments",
+			p->name, p->device, spec->rx_queues, spec->tx_queues, p->driver,
+			info.max_rx_queues, info.max_tx_queues);
+	if (info.max_mtu != 0 && spec->mtu > info.max_mtu)
+		return mr_err_set(err, -EINVAL,
+			"port '%s' (%s): mtu %u is above the driver's limit of %u", p->name,
+			p->device, spec->mtu, info.max_mtu);
+	conf.rxmode.mtu = spec->mtu;
+	/* One buffer holds a whole frame, and buffers may belong to several pools:
+	 * neither scatter nor fast free. */
+	rc = rte_eth_dev_configure(
+		p->id, (uint16_t)spec->rx_queues, (uint16_t)spec->tx_queues, &conf);
+	if (rc < 0)
+		return FAIL(p, rc, "rte_eth_dev_configure");
+	p->configured = true;
+	return 0;
+}
+
+int mr_port_rx_queue(struct mr_port *p, uint32_t queue, uint32_t ring, struct rte_mempool *pool,
+	struct mr_err *err)
+{
+	int rc = rte_eth_rx_queue_setup(
+		p->id, (uint16_t)queue, (uint16_t)ring, SOCKET_ID_ANY, NULL, pool);
+
+	if (rc < 0)
+		return mr_err_set(err, rc, "port '%s' (%s): receive queue %u with a ring of %u: %s",
+			p->name, p->device, queue, ring, strerror(-rc));
+	return 0;
+}
+
+int mr_port_tx_queue(struct mr_port *p, uint32_t queue, uint32_t ring, struct mr_err *err)
+{
+	int rc =
+		rte_eth_tx_queue_setup(p->id, (uint16_t)queue, (uint16_t)ring, SOCKET_ID_ANY, NULL);
+
+	if (rc < 0)
+		return mr_err_set(err, rc, "port '%s' (%s): send queue %u with a ring of %u: %s",
+			p->name, p->device, queue, ring, strerror(-rc));
+	return 0;
+}
+
+int mr_port_start(struct mr_port *p, struct mr_err *err)
+{
+	int rc = rte_eth_dev_start(p->id);
+
+	if (rc < 0)
+		return FAIL(p, rc, "rte_eth_dev_start");
+	p->started = true;
+	/* Not every software driver knows the mode; those deliver everything anyway. */
+	rc = rte_eth_promiscuous_enable(p->id);
+	if (rc < 0 && rc != -ENOTSUP)
+		return FAIL(p, rc, "rte_eth_promiscuous_enable");
+	return 0;
+}
+
+void mr_port_stop(struct mr_port *p)
+{
+	if (p->started)
+		(void)rte_eth_dev_stop(p->id);
+	p->started = false;
+}
+
+void mr_port_close(struct mr_port *p)
+{
+	mr_port_stop(p);
+	if (p->configured)
+		(void)rte_eth_dev_close(p->id);
+	p->configured = false;
+}
+
+void mr_port_remove(struct mr_port *p)
+{
+	mr_port_close(p);
+	if (p->probed && p->vdev)
+		(void)rte_vdev_uninit(p->device);
+	p->probed = false;
+	mr_port_kernel_restore(&p->kernel);
+}
+
+void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats)
+{
+	struct rte_eth_link link = {0};
+	struct rte_eth_stats s = {0};
+
+	memset(ret_stats, 0, sizeof(*ret_stats));
+	ret_stats->present = rte_eth_dev_is_valid_port(p->id) && !rte_eth_dev_is_removed(p->id);
+	if (!ret_stats->present)
+		return;
+	ret_stats->link_up =
+		rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+	if (rte_eth_stats_get(p->id, &s) != 0)
+		return;
+	ret_stats->rx_missed = s.imissed;
+	ret_stats->rx_errors = s.ierrors;
+	ret_stats->rx_nombuf = s.rx_nombuf;
+	ret_stats->tx_errors = s.oerrors;
+}

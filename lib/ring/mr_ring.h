@@ -34,6 +34,12 @@ struct mr_ring {
 	uint32_t tail; /* number of the oldest slot not yet released */
 };
 
+/* What the lane keeps beside a slot; the kernel never sees it. */
+struct mr_ring_note {
+	uint64_t opened_tsc; /* its first packet arrived */
+	uint32_t count;      /* packets handed over */
+};
+
 /*
  * mr_ring_init lays a ring over memory of slots x MR_SLOT_BYTES(batch) bytes
  * each and writes READY and DONE as if the lap before first_seq had ended.

@@ -1,1 +1,551 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "mr_setup_priv.h"
+
+#include <errno.h>
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_memory.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* On a software device a worker shares the CPU with everything else. */
+#define STALL_MS_SIM 5000u
+#define STALL_MS 1000u
+#define GPU_STOP_MS 2000u
+#define LINKS_NS 100000000u
+
+static struct mr_port_spec port_spec(const struct mr_plan_port *p)
+{
+	return (struct mr_port_spec){.name = p->name,
+		.device = p->device,
+		.args = p->args,
+		.ifname = p->ifname,
+		.pci = p->kind == MR_PORT_PCI,
+		.mtu = p->mtu,
+		.rx_queues = p->rx_queues,
+		.tx_queues = p->tx_queues};
+}
+
+static int eal_up(struct mr_setup *s, struct mr_err *err)
+{
+	static bool started; /* EAL is once per process; nothing else here is global */
+	char name[] = "millrace";
+	char *argv[MR_EAL_ARGS_MAX + 1] = {name};
+	int argc = 1;
+
+	if (started)
+		return 0;
+	/* A first launch that loads lazily would wait behind the persistent kernel. */
+	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+	for (uint32_t i = 0; i < s->plan->eal_args_count; i++)
+		argv[argc++] = (char *)s->plan->eal_args[i];
+	if (rte_eal_init(argc, argv) < 0)
+		return mr_err_set(err, -rte_errno,
+			"DPDK's EAL did not start: %s; its own messages are above, "
+			"'millrace check' shows its arguments",
+			rte_strerror(rte_errno));
+	started = true;
+	return 0;
+}
+
+static void eal_down(struct mr_setup *s)
+{
+	(void)s;
+	(void)rte_eal_cleanup();
+}
+
+static int devices_up(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->devices_count; i++) {
+		const struct mr_plan_device *d = &s->plan->devices[i];
+		int rc = mr_gpu_open(d->name, d->args, &s->devices[i].gpu, err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void devices_down(struct mr_setup *s)
+{
+	for (uint32_t i = s->plan->devices_count; i-- > 0;) {
+		mr_gpu_close(s->devices[i].gpu);
+		s->devices[i].gpu = NULL;
+	}
+}
+
+/* One region per device and memory kind, registered with DPDK as a whole. */
+static int regions_up(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		for (uint32_t k = 0; k < MR_PATH_STAGED; k++) {
+			const struct mr_plan_region *want = &s->plan->devices[i].region[k];
+			struct mr_setup_device *d = &s->devices[i];
+			int rc;
+
+			if (!want->used)
+				continue;
+			rc = mr_gpu_region_alloc(d->gpu,
+				k == MR_PATH_DIRECT ? MR_GPU_MEMORY_DEVICE : MR_GPU_MEMORY_HOST,
+				want->bytes, &d->region[k], err);
+			if (rc < 0)
+				return rc;
+			if (rte_extmem_register(d->region[k].addr, d->region[k].bytes, NULL, 0,
+				    MR_REGION_PAGE) != 0)
+				return mr_err_set(err, -rte_errno,
+					"device '%s': rte_extmem_register of %zu bytes at %p: %s",
+					s->plan->devices[i].name, d->region[k].bytes,
+					d->region[k].addr, rte_strerror(rte_errno));
+			d->registered[k] = true;
+		}
+	return 0;
+}
+
+static void regions_down(struct mr_setup *s)
+{
+	for (uint32_t i = s->plan->devices_count; i-- > 0;)
+		for (uint32_t k = MR_PATH_STAGED; k-- > 0;) {
+			struct mr_setup_device *d = &s->devices[i];
+
+			if (d->registered[k])
+				(void)rte_extmem_unregister(d->region[k].addr, d->region[k].bytes);
+			d->registered[k] = false;
+			mr_gpu_region_free(d->gpu, &d->region[k]);
+		}
+}
+
+static int ports_up(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
+		struct mr_port_spec spec = port_spec(&s->plan->ports[i]);
+		int rc = mr_port_probe(&s->ports[i], &spec, err);
+
+		if (rc < 0)
+			return rc;
+		s->ports_probed = i + 1;
+	}
+	return 0;
+}
+
+static void ports_down(struct mr_setup *s)
+{
+	while (s->ports_probed > 0)
+		mr_port_remove(&s->ports[--s->ports_probed]);
+}
+
+static int map_once(
+	struct mr_setup *s, uint32_t port, uint32_t device, enum mr_path path, struct mr_err *err)
+{
+	struct mr_setup_map *m = &s->maps[s->maps_count];
+	struct mr_gpu_region *r = &s->devices[device].region[path];
+	int rc;
+
+	for (uint32_t i = 0; i < s->maps_count; i++)
+		if (s->maps[i].port == port && s->maps[i].device == device &&
+			s->maps[i].path == path)
+			return 0;
+	m->port = port;
+	m->device = device;
+	m->path = path;
+	rc = mr_port_map(&s->ports[port], r->addr, r->bytes, &m->kind, err);
+	if (rc == 0)
+		s->maps_count++;
+	return rc;
+}
+
+/* Every port that may receive into or send from a region registers all of it. */
+static int maps_up(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		const struct mr_plan_lane *l = &s->plan->lanes[i];
+		int rc = map_once(s, l->rx_port, l->device, l->rx_path, err);
+
+		for (uint32_t t = 0; rc == 0 && t < l->tx_count; t++)
+			rc = map_once(s, l->tx[t].port, l->device, l->tx_path, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void maps_down(struct mr_setup *s)
+{
+	while (s->maps_count > 0) {
+		struct mr_setup_map *m = &s->maps[--s->maps_count];
+		struct mr_gpu_region *r = &s->devices[m->device].region[m->path];
+
+		/* What cannot be unmapped is unmapped by the device's end. */
+		if (mr_port_unmap(&s->ports[m->port], r->addr, r->bytes, NULL) < 0)
+			continue;
+	}
+}
+
+static int pools_up(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		const struct mr_plan_lane *l = &s->plan->lanes[i];
+		struct mr_gpu_region *r = mr_setup_region(s, i);
+		struct rte_pktmbuf_extmem mem = {
+			.buf_ptr = (uint8_t *)r->addr + l->pool_offset,
+			.buf_iova = (uint64_t)(uintptr_t)r->addr + l->pool_offset,
+			.buf_len = l->pool_bytes,
+			.elt_size = (uint16_t)l->element_bytes,
+		};
+		char name[RTE_MEMPOOL_NAMESIZE];
+
+		snprintf(name, sizeof(name), "mr-%u", i);
+		s->lanes[i].pool = rte_pktmbuf_pool_create_extbuf(name, l->buffers, l->cache, 0,
+			(uint16_t)l->element_bytes, SOCKET_ID_ANY, &mem, 1);
+		if (s->lanes[i].pool == NULL)
+			return mr_err_set(err, -rte_errno,
+				"lane '%s': pool of %u buffers of %u bytes: %s; raise "
+				"hugepages or, without them, the memory of EAL (eal.args: [-m, "
+				"MIB])",
+				l->name, l->buffers, l->element_bytes, rte_strerror(rte_errno));
+	}
+	return 0;
+}
+
+static void pools_down(struct mr_setup *s)
+{
+	for (uint32_t i = s->plan->lanes_count; i-- > 0;) {
+		rte_mempool_free(s->lanes[i].pool);
+		s->lanes[i].pool = NULL;
+	}
+}
+
+/* The pool of the lane that receives on a queue. */
+static struct rte_mempool *queue_pool(struct mr_setup *s, uint32_t port, uint32_t queue)
+{
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		if (s->plan->lanes[i].rx_port == port && s->plan->lanes[i].rx_queue == queue)
+			return s->lanes[i].pool;
+	/* A port that is only sent to still needs a receive queue for some drivers. */
+	return s->lanes[0].pool;
+}
+
+static int queues_up(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
+		const struct mr_plan_port *p = &s->plan->ports[i];
+		struct mr_port_spec spec = port_spec(p);
+		int rc = mr_port_configure(&s->ports[i], &spec, err);
+
+		for (uint32_t q = 0; rc == 0 && q < p->rx_queues; q++)
+			rc = mr_port_rx_queue(
+				&s->ports[i], q, p->rx_ring, queue_pool(s, i, q), err);
+		for (uint32_t q = 0; rc == 0 && q < p->tx_queues; q++)
+			rc = mr_port_tx_queue(&s->ports[i], q, p->tx_ring, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void queues_down(struct mr_setup *s)
+{
+	for (uint32_t i = s->plan->ports_count; i-- > 0;)
+		mr_port_close(&s->ports[i]);
+}
+
+static int start_up(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
+		int rc = mr_port_start(&s->ports[i], err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void start_down(struct mr_setup *s)
+{
+	for (uint32_t i = s->plan->ports_count; i-- > 0;)
+		mr_port_stop(&s->ports[i]);
+}
+
+/*
+ * After registration, since pinning pages needs open rights, and before the first
+ * thread is made, since a thread inherits its maker's rights.
+ */
+static int guard_up(struct mr_setup *s, struct mr_err *err)
+{
+	const char *want = "auto";
+	int rc;
+
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		if (strcmp(mr_gpu_info(s->devices[i].gpu)->guard, "auto") != 0)
+			want = mr_gpu_info(s->devices[i].gpu)->guard;
+	s->guard_off = strcmp(want, "off") == 0;
+	rc = mr_guard_init(&s->guard, want, err);
+	for (uint32_t i = 0; rc == 0 && i < s->plan->devices_count; i++)
+		for (uint32_t k = 0; rc == 0 && k < MR_PATH_STAGED; k++) {
+			struct mr_gpu_region *r = &s->devices[i].region[k];
+
+			/* The CPU has no mapping of a real device's memory. */
+			if (r->addr != NULL && (k == MR_PATH_PINNED || s->plan->devices[i].sim))
+				rc = mr_guard_protect(&s->guard, r->addr, r->bytes, err);
+		}
+	if (rc == 0)
+		mr_guard_deny(&s->guard);
+	return rc;
+}
+
+static void guard_down(struct mr_setup *s)
+{
+	mr_guard_fini(&s->guard);
+}
+
+static int launch_device(struct mr_setup *s, uint32_t device, struct mr_err *err)
+{
+	struct mr_setup_device *d = &s->devices[device];
+	struct mr_gpu_lane *lanes = calloc(s->plan->lanes_count, sizeof(*lanes));
+	int rc;
+
+	if (lanes == NULL)
+		return mr_err_set(err, -ENOMEM, "out of memory");
+	d->lanes = 0;
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		const struct mr_plan_lane *l = &s->plan->lanes[i];
+
+		if (l->device != device)
+			continue;
+		for (uint32_t k = 0; k < l->stages_count; k++) {
+			struct mr_gpu_stage *st = &s->lanes[i].stages[k];
+
+			st->desc = l->stages[k].desc;
+			st->counter_base = l->stages[k].counter_base;
+			memcpy(st->params, l->stages[k].params, sizeof(st->params));
+		}
+		s->lanes[i].launch_index = d->lanes;
+		d->lane[d->lanes] = i;
+		lanes[d->lanes++] = (struct mr_gpu_lane){.name = l->name,
+			.region = mr_setup_region(s, i),
+			.slots = l->slots,
+			.batch = l->batch,
+			.workers = l->workers,
+			.room = l->room,
+			.tx_count = l->tx_count,
+			.work = l->work,
+			.stages = s->lanes[i].stages,
+			.stages_count = l->stages_count,
+			.ring = &s->lanes[i].lane->ring,
+			.slots_given = &s->lanes[i].lane->pub.counters.c[MR_C_slots_given]};
+	}
+	rc = d->lanes == 0 ? 0
+			   : mr_gpu_launch(d->gpu, lanes, d->lanes, s->plan->host_timeout_ms, err);
+	free(lanes);
+	return rc;
+}
+
+static int launch_up(struct mr_setup *s, struct mr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < s->plan->lanes_count; i++)
+		rc = mr_setup_lane_prepare(s, i, err);
+	for (uint32_t i = 0; rc == 0 && i < s->plan->devices_count; i++)
+		rc = launch_device(s, i, err);
+	return rc;
+}
+
+static void launch_down(struct mr_setup *s)
+{
+	for (uint32_t i = s->plan->devices_count; i-- > 0;)
+		if (s->devices[i].gpu != NULL)
+			/* A kernel that does not leave is ended by the context's end. */
+			(void)!mr_gpu_stop(s->devices[i].gpu, GPU_STOP_MS, NULL);
+	for (uint32_t i = s->plan->lanes_count; i-- > 0;)
+		mr_setup_lane_free(s, i);
+}
+
+static int lanes_up(struct mr_setup *s, struct mr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < s->plan->lanes_count; i++)
+		rc = mr_setup_lane_start(s, i, err);
+	return rc;
+}
+
+static void lanes_down(struct mr_setup *s)
+{
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		if (s->lanes[i].created)
+			mr_lane_want(s->lanes[i].lane, MR_LANE_HALT);
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		if (mr_setup_lane_join(s, i, NULL) < 0)
+			abort(); /* memory that a thread still uses cannot be freed */
+}
+
+static int serve_up(struct mr_setup *s, struct mr_err *err)
+{
+	mr_setup_source_init(s);
+	s->served = true;
+	return mr_report_serve(&s->source, err);
+}
+
+static void serve_down(struct mr_setup *s)
+{
+	if (s->served)
+		mr_report_unserve();
+	s->served = false;
+}
+
+/* All that exists, in order. */
+static const struct mr_step {
+	const char *name;
+	int (*up)(struct mr_setup *s, struct mr_err *err);
+	void (*down)(struct mr_setup *s); /* takes a half-built step */
+} steps[] = {
+	{"eal", eal_up, eal_down},             /* DPDK itself */
+	{"devices", devices_up, devices_down}, /* GPUs, through gpudev */
+	{"regions", regions_up, regions_down}, /* packet memory, known to DPDK */
+	{"ports", ports_up, ports_down},       /* NICs and what stands for them */
+	{"maps", maps_up, maps_down},          /* packet memory, known to each NIC */
+	{"pools", pools_up, pools_down},       /* mbufs over packet memory */
+	{"queues", queues_up, queues_down},    /* receive and send queues */
+	{"start", start_up, start_down},       /* NICs run */
+	{"guard", guard_up, guard_down},       /* CPU shut out of packet memory */
+	{"launch", launch_up, launch_down},    /* rings, persistent kernels */
+	{"lanes", lanes_up, lanes_down},       /* cores */
+	{"serve", serve_up, serve_down},       /* telemetry */
+};
+
+void mr_setup_down(struct mr_setup *s)
+{
+	if (s == NULL)
+		return;
+	while (s->steps_up > 0)
+		steps[--s->steps_up].down(s);
+	free(s);
+}
+
+int mr_setup_up(const struct mr_plan *plan, void (*step_hook)(const char *step),
+	struct mr_setup **ret_setup, struct mr_err *err)
+{
+	struct mr_setup *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return mr_err_set(err, -ENOMEM, "out of memory");
+	s->plan = plan;
+	s->guard.key = -1;
+	for (uint32_t i = 0; i < MR_ARRAY_LEN(steps); i++) {
+		int rc;
+
+		if (step_hook != NULL)
+			step_hook(steps[i].name);
+		rc = steps[i].up(s, err);
+		s->steps_up = i + 1; /* also a step that failed half-way is taken down */
+		if (rc < 0) {
+			mr_setup_down(s);
+			return rc;
+		}
+	}
+	*ret_setup = s;
+	return 0;
+}
+
+static void watch_links(struct mr_setup *s, uint32_t port, bool up)
+{
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		for (uint32_t t = 0; t < s->plan->lanes[i].tx_count; t++)
+			if (s->plan->lanes[i].tx[t].port == port)
+				mr_store_relaxed(&s->lanes[i].lane->tx.q[t].link_down, !up);
+}
+
+enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
+{
+	uint64_t now = mr_clock_ns();
+
+	for (uint32_t i = 0; i < s->plan->devices_count; i++) {
+		struct mr_setup_device *d = &s->devices[i];
+
+		if (d->lanes == 0)
+			continue;
+		d->health = mr_gpu_watch(
+			d->gpu, s->plan->devices[i].sim ? STALL_MS_SIM : STALL_MS, err);
+		if (d->health == MR_GPU_STALLED)
+			return MR_SETUP_GPU_STALLED;
+		if (d->health == MR_GPU_LOST)
+			return MR_SETUP_GPU_LOST;
+		if (d->health == MR_GPU_HOST_SILENT)
+			return MR_SETUP_HOST_SILENT;
+	}
+	if (now - s->links_ns < LINKS_NS)
+		return MR_SETUP_OK;
+	s->links_ns = now;
+	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
+		struct mr_port_stats st;
+
+		mr_port_stats_read(&s->ports[i], &st);
+		if (!st.present) {
+			mr_err_set(err, -ENODEV, "port '%s' (%s) was removed", s->ports[i].name,
+				s->ports[i].device);
+			return MR_SETUP_PORT_LOST;
+		}
+		watch_links(s, i, st.link_up);
+	}
+	return MR_SETUP_OK;
+}
+
+uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight)
+{
+	uint64_t sum = 0;
+
+	*ret_in_flight = 0;
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		struct mr_published *p = &s->lanes[i].lane->pub;
+
+		*ret_in_flight += mr_load_relaxed_u64(&p->in_flight);
+		sum += mr_load_relaxed_u64(&p->counters.c[MR_C_rx_packets]) +
+			mr_load_relaxed_u64(&p->counters.c[MR_C_tx_packets]);
+	}
+	return sum;
+}
+
+static bool all_halted(struct mr_setup *s)
+{
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		if (mr_load_relaxed(&s->lanes[i].lane->pub.state) != MR_LANE_HALT)
+			return false;
+	return true;
+}
+
+int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
+	struct mr_err *err)
+{
+	uint64_t deadline = mr_clock_ns() + (uint64_t)drain_ms * 1000000u, left = 0;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		mr_lane_want(s->lanes[i].lane, fail_closed ? MR_LANE_HALT : MR_LANE_DRAIN);
+	while (!fail_closed && !all_halted(s) && mr_clock_ns() < deadline &&
+		mr_load_relaxed(fast) == 0) {
+		if (mr_setup_watch(s, NULL) != MR_SETUP_OK)
+			break;
+		rte_delay_us_sleep(1000);
+	}
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		mr_lane_want(s->lanes[i].lane, MR_LANE_HALT);
+	for (uint32_t i = 0; i < s->plan->lanes_count && rc == 0; i++)
+		rc = mr_setup_lane_join(s, i, err);
+	if (rc < 0)
+		return rc;
+	/* The last counters of the kernels are stored as they leave. */
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		if (mr_gpu_stop(s->devices[i].gpu, GPU_STOP_MS, err) < 0)
+			rc = -EBUSY;
+	(void)mr_setup_activity(s, &left);
+	return left != 0 ? -EBUSY : rc;
+}
+
+const struct mr_report_source *mr_setup_source(struct mr_setup *s)
+{
+	return &s->source;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_lane - one core that moves queue entries: tx poll, rx poll, housekeeping.
+ *
+ *                 start            stop               nothing in flight
+ *        BOOT ──────────► RUN ──────────► DRAIN ──────────────────────► HALT
+ *                          │                │                            ▲
+ *                          └────────────────┴──── fast stop ─────────────┘
+ *
+ * The control thread writes `want` (RUN, DRAIN, HALT); the lane writes its own
+ * state and publishes it. In DRAIN no frame is received any more; the lane goes
+ * to HALT by itself when the last packet has left. A lane that is told to HALT
+ * with packets in flight leaves them where they are, and says how many.
+ *
+ * The loop takes no lock, allocates nothing, logs nothing and makes no system
+ * call; a lane without a core of its own (yield_polls) gives the processor away
+ * after that many empty turns. What it may call is tests/lint/hot_symbols.allow.
+ *
+ * Thread   mr_lane_loop: the lane's own. want: the control thread. pub: any.
+ * Owner    the caller; every array is the caller's memory.
+ */
+#ifndef MR_LANE_H
+#define MR_LANE_H
+
+#include "mr_rx.h"
+#include "mr_tx.h"
+
+enum mr_lane_state {
+	MR_LANE_BOOT,
+	MR_LANE_RUN,
+	MR_LANE_DRAIN,
+	MR_LANE_HALT,
+};
+
+struct mr_lane {
+	/* the lane's core alone */
+	struct mr_rx rx MR_CACHE_ALIGNED;
+	struct mr_tx tx;
+	struct mr_ring ring;
+	struct mr_counters counters;
+	struct mr_hist latency;
+	enum mr_lane_state state;
+	uint32_t yield_polls; /* 0: the core is the lane's own and it never yields */
+	uint64_t publish_tsc; /* publish this often */
+	struct mr_guard *guard;
+
+	/* written by the control thread */
+	uint32_t want MR_CACHE_ALIGNED; /* enum mr_lane_state */
+
+	/* written by the lane, read by any */
+	struct mr_published pub MR_CACHE_ALIGNED;
+};
+
+/* mr_lane_loop runs the lane on the calling thread until HALT. */
+void mr_lane_loop(struct mr_lane *lane);
+
+/* mr_lane_want asks for a state; states are only left forwards. */
+static inline void mr_lane_want(struct mr_lane *lane, enum mr_lane_state state)
+{
+	mr_store_release(&lane->want, state);
+}
+
+/*
+ * mr_lane_in_flight counts the packets in the open slot, in slots with the
+ * kernel, and in backlogs: by looking, not by subtraction, so that the balance
+ * of the counters can fail.
+ */
+uint64_t mr_lane_in_flight(const struct mr_lane *lane);
+
+const char *mr_lane_state_name(enum mr_lane_state state);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_port - one DPDK port: probe, memory registration, queues, start, facts.
+ *
+ *     probe ─► map ... ─► configure ─► rx_queue, tx_queue ... ─► start
+ *     stop ─► close ─► (pools are freed) ─► unmap ... ─► remove
+ *
+ * A port is a virtual device that this module creates, or a PCI device that EAL
+ * has probed. Packet memory is registered with every port that may receive into
+ * it or send from it; a software driver needs no registration and says so, which
+ * is evidence and not an error.
+ *
+ * kernel:IFNAME is net_pcap on that interface. libpcap puts VLAN tags back that
+ * the kernel took out of the frame, takes jumbo frames and reports drops. Before
+ * the port is made, the interface's GRO, GSO, TSO, LRO and TX checksum offload are
+ * switched off, since frames that were merged or not yet summed are not what is on
+ * the wire; remove restores what was found.
+ *
+ * Thread   the control thread; mr_port_stats may be called from any.
+ * Errors   0 or -errno with one sentence naming port, device and call.
+ * Source   DPDK Programmer's Guide (Poll Mode Driver), ethtool ioctl(2) ABI,
+ *          packet(7)
+ */
+#ifndef MR_PORT_H
+#define MR_PORT_H
+
+#include "mr_err.h"
+
+#include <stdbool.h>
+
+struct rte_device;
+struct rte_mempool;
+
+/* Offload settings of a kernel interface, as found. */
+#define MR_PORT_OFFLOADS 5
+struct mr_port_kernel {
+	char ifname[MR_NAME_MAX]; /* "" if nothing has to be restored */
+	uint32_t was_on;          /* bits over the offloads that were switched off */
+};
+
+struct mr_port {
+	char name[MR_NAME_MAX];
+	char device[MR_NAME_MAX];
+	char driver[MR_NAME_MAX];
+	struct rte_device *dev; /* outlives the DPDK port, until remove */
+	uint16_t id;            /* DPDK port */
+	bool probed, configured, started;
+	bool software; /* a virtual device: its driver copies with the CPU */
+	bool vdev;
+	bool counts_missed; /* the driver reports imissed */
+	struct mr_port_kernel kernel;
+};
+
+struct mr_port_spec {
+	const char *name;   /* configuration name */
+	const char *device; /* net_pcap0 or 0000:5e:00.0 */
+	const char *args;   /* of a virtual device */
+	const char *ifname; /* kernel interface, or "" */
+	bool pci;
+	uint32_t mtu;
+	uint32_t rx_queues, tx_queues;
+};
+
+MR_MUST_USE int mr_port_probe(
+	struct mr_port *p, const struct mr_port_spec *spec, struct mr_err *err);
+
+/*
+ * mr_port_map registers [addr, addr + bytes) with the device for DMA, after
+ * rte_extmem_register. *ret_kind says what was done: "dma-map" or "none needed".
+ */
+MR_MUST_USE int mr_port_map(
+	struct mr_port *p, void *addr, size_t bytes, const char **ret_kind, struct mr_err *err);
+MR_MUST_USE int mr_port_unmap(struct mr_port *p, void *addr, size_t bytes, struct mr_err *err);
+
+MR_MUST_USE int mr_port_configure(
+	struct mr_port *p, const struct mr_port_spec *spec, struct mr_err *err);
+MR_MUST_USE int mr_port_rx_queue(struct mr_port *p, uint32_t queue, uint32_t ring,
+	struct rte_mempool *pool, struct mr_err *err);
+MR_MUST_USE int mr_port_tx_queue(
+	struct mr_port *p, uint32_t queue, uint32_t ring, struct mr_err *err);
+MR_MUST_USE int mr_port_start(struct mr_port *p, struct mr_err *err);
+
+/*
+ * stop, close and remove take half-built ports. close gives the driver's buffers
+ * back to their pools, which may be freed then; remove ends the device.
+ */
+void mr_port_stop(struct mr_port *p);
+void mr_port_close(struct mr_port *p);
+void mr_port_remove(struct mr_port *p);
+
+struct mr_port_stats {
+	bool present; /* false: the device was removed */
+	bool link_up;
+	uint64_t rx_missed, rx_errors, rx_nombuf, tx_errors;
+};
+
+void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats);
+
+/*
+ * mr_port_kernel_prepare refuses an interface that does not exist, is down, or
+ * whose MTU is above mtu, then switches its offloads off.
+ */
+MR_MUST_USE int mr_port_kernel_prepare(
+	struct mr_port_kernel *k, const char *ifname, uint32_t mtu, struct mr_err *err);
+void mr_port_kernel_restore(struct mr_port_kernel *k);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_rx - frames from a port into the open slot, by descriptor.
+ *
+ *     port ── burst ─► [mbufs of the open slot] ── describe ─► slot ── give ─► kernel
+ *
+ * The burst lands in the slot's own array of mbufs, so no pointer is moved
+ * again. A descriptor is made from the mbuf's head alone; packet bytes are not
+ * touched. A slot is given when it is full, timeout after its first packet, or at
+ * once while fewer slots are outstanding than the lane has workers.
+ *
+ * Before a position is formed the buffer is checked against the lane's region:
+ * another device's or lane's memory kind is rx_drop_foreign, never an alias. A
+ * buffer that something else refers to is rx_drop_shared, a frame in more than
+ * one segment rx_drop_oversize.
+ *
+ * Without a free slot the lane stops polling, so that the port counts the loss
+ * (overload: block), or receives, frees and counts rx_drop_shed (overload: shed).
+ *
+ * Thread   the lane's core.
+ * Owns     mbufs from the burst until the slot is given.
+ * Errors   none; see the rx_* counters.
+ */
+#ifndef MR_RX_H
+#define MR_RX_H
+
+#include "mr_guard.h"
+#include "mr_ring.h"
+#include "mr_stats.h"
+
+struct rte_mbuf;
+
+struct mr_rx {
+	/* touched on every poll */
+	struct mr_ring *ring;
+	struct mr_counters *counters;
+	struct rte_mbuf **mbufs; /* [slots][batch] */
+	struct mr_ring_note *slots;
+	struct mr_guard *guard; /* NULL for hardware ports: their driver copies nothing */
+	uint64_t timeout_tsc;
+	uint64_t region;       /* address of the packet region */
+	uint64_t region_bytes; /* up to the last position at which a buffer may start */
+	uint32_t fill;         /* packets in the open slot */
+	uint32_t workers;
+	uint16_t port, queue;
+	bool shed;
+	/* For devices that do not order the NIC's writes before READY; NULL elsewhere. */
+	int (*flush)(void *arg);
+	void *flush_arg;
+};
+
+/*
+ * mr_rx_poll takes at most one burst and returns the number of frames the port
+ * gave. now is the turn's TSC.
+ */
+uint32_t mr_rx_poll(struct mr_rx *rx, uint64_t now);
+
+/* mr_rx_flush gives the open slot if it holds a packet; for draining. */
+void mr_rx_flush(struct mr_rx *rx);
+
+#endif

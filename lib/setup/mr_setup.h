@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_setup - from a plan to running lanes, and back.
+ *
+ * Bring-up is a table of steps (mr_setup.c): up in order, down in reverse over
+ * what came up, so that whatever fails, exactly what was made is undone.
+ *
+ *     mr_setup_up ─► mr_setup_watch ... ─► mr_setup_stop ─► mr_setup_down
+ *
+ * Thread   the control thread, for everything but the report source.
+ * Owner    the plan is borrowed and must outlive the structure.
+ * Errors   one sentence; after a failed up nothing is left behind, except EAL,
+ *          which a process can start only once.
+ */
+#ifndef MR_SETUP_H
+#define MR_SETUP_H
+
+#include "mr_plan.h"
+#include "mr_report.h"
+
+struct mr_setup;
+
+/*
+ * mr_setup_up brings everything up. step_hook may be NULL; it is called with the
+ * step's name before each step, for progress and for tests.
+ */
+MR_MUST_USE int mr_setup_up(const struct mr_plan *plan, void (*step_hook)(const char *step),
+	struct mr_setup **ret_setup, struct mr_err *err);
+
+enum mr_setup_event {
+	MR_SETUP_OK,
+	MR_SETUP_GPU_LOST,
+	MR_SETUP_GPU_STALLED,
+	MR_SETUP_HOST_SILENT,
+	MR_SETUP_PORT_LOST,
+};
+
+/*
+ * mr_setup_watch beats for the host, follows links and judges devices and ports;
+ * call it every MR_SETUP_WATCH_MS. err holds the sentence of anything but OK.
+ */
+#define MR_SETUP_WATCH_MS 20u
+enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err);
+
+/*
+ * mr_setup_activity sums a number over all lanes that changes whenever a packet
+ * moved; *ret_in_flight is the number of packets in flight.
+ */
+uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight);
+
+/*
+ * mr_setup_stop drains the lanes for at most drain_ms and stops them; it looks at
+ * *fast all the while and stops at once when it is not 0. fail_closed skips the
+ * drain (the device is gone). Returns 0 when every lane drained, -EBUSY when
+ * packets were left in flight, -ETIME when a lane's thread did not end: then
+ * only the process's end frees what it holds.
+ */
+MR_MUST_USE int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast,
+	bool fail_closed, struct mr_err *err);
+
+/* mr_setup_down undoes all steps; after a -ETIME of stop it must not be called. */
+void mr_setup_down(struct mr_setup *s);
+
+/* The source of reports; valid from up to down. */
+const struct mr_report_source *mr_setup_source(struct mr_setup *s);
+
+#endif

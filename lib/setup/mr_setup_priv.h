@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of lib/setup share: the running system. */
+#ifndef MR_SETUP_PRIV_H
+#define MR_SETUP_PRIV_H
+
+#include "mr_gpu.h"
+#include "mr_guard.h"
+#include "mr_lane.h"
+#include "mr_port.h"
+#include "mr_setup.h"
+
+#include <pthread.h>
+
+#define MR_SETUP_MAPS_MAX (MR_DEVICES_MAX * 2 * MR_PORTS_MAX)
+
+struct rte_mempool;
+
+struct mr_setup_device {
+	struct mr_gpu *gpu;
+	struct mr_gpu_region region[MR_PATH_STAGED]; /* direct, pinned */
+	bool registered[MR_PATH_STAGED];             /* with rte_extmem_register */
+	uint32_t lane[MR_LANES_MAX];                 /* launch index to lane index */
+	uint32_t lanes;
+	enum mr_gpu_health health;
+};
+
+struct mr_setup_lane {
+	struct mr_lane *lane; /* cache-aligned, of its own */
+	struct rte_mempool *pool;
+	struct rte_mbuf **mbufs;
+	struct mr_ring_note *notes;
+	struct mr_gpu_stage stages[MR_CHAIN_MAX];
+	uint32_t launch_index; /* among the lanes of its device */
+	pthread_t thread;
+	bool created, joined;
+	int start_rc; /* of the thread's own set-up, mr_sync word pair with started */
+	uint32_t started;
+};
+
+struct mr_setup_map {
+	uint32_t port, device;
+	enum mr_path path;
+	const char *kind;
+};
+
+struct mr_setup {
+	const struct mr_plan *plan;
+	uint32_t steps_up;
+	struct mr_setup_device devices[MR_DEVICES_MAX];
+	struct mr_port ports[MR_PORTS_MAX];
+	uint32_t ports_probed;
+	struct mr_setup_map maps[MR_SETUP_MAPS_MAX];
+	uint32_t maps_count;
+	struct mr_guard guard;
+	bool guard_off; /* by configuration */
+	struct mr_setup_lane lanes[MR_LANES_MAX];
+	uint64_t links_ns; /* when links were last looked at */
+	bool served;
+	struct mr_report_source source;
+};
+
+/* Fills source; mr_setup_report.c. */
+void mr_setup_source_init(struct mr_setup *s);
+
+/* The lane's threads and arrays; mr_setup_lane.c. */
+MR_MUST_USE int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err);
+void mr_setup_lane_free(struct mr_setup *s, uint32_t i);
+MR_MUST_USE int mr_setup_lane_start(struct mr_setup *s, uint32_t i, struct mr_err *err);
+MR_MUST_USE int mr_setup_lane_join(struct mr_setup *s, uint32_t i, struct mr_err *err);
+
+static inline struct mr_gpu_region *mr_setup_region(struct mr_setup *s, uint32_t lane)
+{
+	const struct mr_plan_lane *l = &s->plan->lanes[lane];
+
+	return &s->devices[l->device].region[l->rx_path];
+}
+
+#endif

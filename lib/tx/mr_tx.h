@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_tx - finished slots out to the ports, in order.
+ *
+ *     kernel ── DONE ─► take ─► check results ─► tx[port] ── burst ─► port
+ *                                              └► free and count
+ *
+ * Slots are completed in the order in which they were given, so the order of
+ * packets within a lane is kept. The common slot, unchanged lengths and all to
+ * the first port, is one compare per packet and one burst of the slot's own
+ * array. Everything else goes packet by packet.
+ *
+ * The kernel's answer is not trusted: what it changed must stay in the buffer and
+ * hold an Ethernet header, and the verdict must exist, or the packet is
+ * tx_drop_bad_result and never reaches a port.
+ *
+ * Each port queue has a backlog of at most one of its rings. A packet that waited
+ * there for timeout is freed as tx_drop_stalled, with the link down at once as
+ * tx_drop_link; the other queues of the lane go on. When a backlog is full the
+ * slot in hand waits at its cursor.
+ *
+ * Thread   the lane's core; link_down is written by the control thread.
+ * Owns     the mbufs of a slot from take until the port accepts them.
+ * Errors   none; see the tx_* counters.
+ */
+#ifndef MR_TX_H
+#define MR_TX_H
+
+#include "mr_guard.h"
+#include "mr_ring.h"
+#include "mr_stats.h"
+
+struct rte_mbuf;
+
+/* One entry of the lane's tx list. */
+struct mr_txq {
+	uint16_t port, queue;
+	uint32_t link_down;     /* mr_sync word */
+	struct mr_guard *guard; /* NULL for hardware ports */
+	struct rte_mbuf **wait; /* ring of mask + 1 packets not yet accepted */
+	uint64_t *wait_tsc;     /* when each was put there */
+	uint32_t mask;
+	uint32_t limit; /* packets the backlog may hold, at most mask + 1 */
+	uint32_t head, tail;
+};
+
+struct mr_tx {
+	/* touched on every poll */
+	struct mr_ring *ring;
+	struct mr_counters *counters;
+	struct mr_hist *latency;
+	struct rte_mbuf **mbufs; /* [slots][batch], shared with rx */
+	struct mr_ring_note *slots;
+	uint32_t cursor;  /* packets of the oldest slot already dealt with */
+	uint32_t waiting; /* packets in all backlogs */
+	uint32_t room;    /* bytes of a buffer */
+	uint32_t tx_count;
+	uint64_t timeout_tsc; /* 0: for ever */
+	uint64_t ns_per_tsc;  /* fixed point, MR_TX_TSC_SHIFT bits of fraction */
+	struct mr_txq q[MR_TX_MAX];
+};
+
+/*
+ * mr_tx_poll sends what waits, then completes the slots that are done, at most
+ * MR_TX_SLOTS of them. Returns the number of packets dealt with. now is the
+ * turn's TSC.
+ */
+#define MR_TX_SLOTS 8
+#define MR_TX_TSC_SHIFT 20
+uint32_t mr_tx_poll(struct mr_tx *tx, uint64_t now);
+
+#endif
