@@ -1,1 +1,240 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_config.h"
+
+#include "mr_schema.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One printable line; a sequence of UTF-8 that was cut off at the end is removed. */
+static void tidy(char *s)
+{
+	size_t n = strlen(s);
+	size_t start = n;
+	unsigned char c;
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+			s[i] = '?';
+	while (start > 0 && n - start < 3 && ((unsigned char)s[start - 1] & 0xc0) == 0x80)
+		start--;
+	if (start == 0)
+		return;
+	c = (unsigned char)s[start - 1];
+	if ((c >= 0xf0 && n - start < 3) || (c >= 0xe0 && c < 0xf0 && n - start < 2) ||
+		(c >= 0xc0 && c < 0xe0 && n - start < 1))
+		s[start - 1] = '\0';
+}
+
+void mr_problem_add(struct mr_problems *ps, uint32_t line, const char *key, const char *hint,
+	const char *fmt, ...)
+{
+	struct mr_problem *p;
+	va_list ap;
+
+	if (ps->count++ >= MR_PROBLEMS_MAX)
+		return;
+	p = &ps->p[ps->count - 1];
+	p->line = line;
+	snprintf(p->key, sizeof(p->key), "%s", key);
+	snprintf(p->hint, sizeof(p->hint), "%s", hint);
+	va_start(ap, fmt);
+	vsnprintf(p->message, sizeof(p->message), fmt, ap);
+	va_end(ap);
+	tidy(p->key);
+	tidy(p->hint);
+	tidy(p->message);
+}
+
+const char *mr_path_name(enum mr_path path)
+{
+	static const char *const names[MR_PATH_COUNT] = {"direct", "pinned", "staged"};
+
+	return (uint32_t)path < MR_PATH_COUNT ? names[path] : "unknown";
+}
+
+const char *mr_overload_name(enum mr_overload overload)
+{
+	return overload == MR_OVERLOAD_SHED ? "shed" : "block";
+}
+
+static const struct mr_config_lines *find_line(
+	const struct mr_config *cfg, const char *key, size_t bytes, uint32_t *ret_at)
+{
+	const struct mr_config_lines *l = cfg->lines;
+
+	for (uint32_t i = 0; l != NULL && i < l->count; i++) {
+		if (strncmp(l->at[i].key, key, bytes) == 0 && l->at[i].key[bytes] == '\0') {
+			*ret_at = i;
+			return l;
+		}
+	}
+	return NULL;
+}
+
+uint32_t mr_config_line(const struct mr_config *cfg, const char *key)
+{
+	size_t bytes = strlen(key);
+	uint32_t i;
+
+	while (bytes > 0) {
+		const struct mr_config_lines *l = find_line(cfg, key, bytes, &i);
+
+		if (l != NULL)
+			return l->at[i].line;
+		while (--bytes > 0 && key[bytes] != '.' && key[bytes] != '[')
+			;
+	}
+	return 0;
+}
+
+static void set_lines(struct mr_config *cfg)
+{
+	char key[64];
+
+	for (uint32_t i = 0; i < cfg->devices_count; i++) {
+		snprintf(key, sizeof(key), "devices[%u]", i);
+		cfg->devices[i].line = mr_config_line(cfg, key);
+	}
+	for (uint32_t i = 0; i < cfg->ports_count; i++) {
+		snprintf(key, sizeof(key), "ports[%u]", i);
+		cfg->ports[i].line = mr_config_line(cfg, key);
+	}
+	for (uint32_t i = 0; i < cfg->lanes_count; i++) {
+		snprintf(key, sizeof(key), "lanes[%u]", i);
+		cfg->lanes[i].line = mr_config_line(cfg, key);
+		for (uint32_t j = 0; j < cfg->lanes[i].stages_count; j++) {
+			snprintf(key, sizeof(key), "lanes[%u].stages[%u]", i, j);
+			cfg->lanes[i].stages[j].line = mr_config_line(cfg, key);
+		}
+	}
+}
+
+static void set_file(struct mr_problems *ps, const char *file)
+{
+	ps->count = 0;
+	snprintf(ps->file, sizeof(ps->file), "%s", file);
+}
+
+static int parse(const char *text, size_t bytes, struct mr_config *ret_cfg, struct mr_problems *ps)
+{
+	struct mr_config cfg = {0};
+	struct mr_yaml_node *top;
+	int rc = mr_yaml_parse(text, bytes, &top, ps);
+
+	if (rc != 0)
+		return rc;
+	mr_schema_check(top, ps);
+	if (ps->count > 0) {
+		mr_yaml_free(top);
+		return -EINVAL;
+	}
+	rc = mr_schema_load(text, bytes, &cfg, ps);
+	if (rc == 0 && mr_schema_fill(top, &cfg) != 0) {
+		mr_problem_add(ps, 0, "", "free some memory", "out of memory");
+		rc = -EINVAL;
+	}
+	mr_yaml_free(top);
+	if (rc != 0) {
+		mr_config_free(&cfg);
+		return rc;
+	}
+	set_lines(&cfg);
+	*ret_cfg = cfg;
+	return 0;
+}
+
+int mr_config_parse(const char *file, const char *text, size_t bytes, struct mr_config *ret_cfg,
+	struct mr_problems *problems)
+{
+	set_file(problems, file);
+	return parse(text, bytes, ret_cfg, problems);
+}
+
+/* Reads at most one byte more than is allowed, so that too long is seen as such. */
+static int read_file(const char *file, char *text, size_t *ret_bytes)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	size_t bytes = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return -errno;
+	do {
+		got = read(fd, text + bytes, MR_YAML_BYTES_MAX + 1 - bytes);
+		if (got > 0)
+			bytes += (size_t)got;
+	} while (got > 0 || (got < 0 && errno == EINTR));
+	got = got < 0 ? -errno : 0;
+	close(fd);
+	*ret_bytes = bytes;
+	return (int)got;
+}
+
+int mr_config_load(const char *file, struct mr_config *ret_cfg, struct mr_problems *problems)
+{
+	char *text = malloc(MR_YAML_BYTES_MAX + 1);
+	size_t bytes;
+	int rc;
+
+	set_file(problems, file);
+	rc = text != NULL ? read_file(file, text, &bytes) : -ENOMEM;
+	if (rc != 0)
+		mr_problem_add(problems, 0, "", "give the path of a readable YAML file",
+			"cannot be read: %s", strerror(-rc));
+	else
+		rc = parse(text, bytes, ret_cfg, problems);
+	free(text);
+	return rc;
+}
+
+static void free_lane(struct mr_config_lane *l)
+{
+	free(l->name);
+	free(l->rx.port);
+	for (uint32_t i = 0; i < l->tx_count; i++)
+		free(l->tx[i].port);
+	free(l->tx);
+	free(l->device);
+	for (uint32_t i = 0; i < l->stages_count; i++) {
+		struct mr_config_stage *s = &l->stages[i];
+
+		free(s->use);
+		for (uint32_t j = 0; j < s->params_count; j++) {
+			free(s->params[j].key);
+			free(s->params[j].value);
+		}
+		free(s->params);
+	}
+	free(l->stages);
+}
+
+void mr_config_free(struct mr_config *cfg)
+{
+	free(cfg->name);
+	for (uint32_t i = 0; i < cfg->eal_args_count; i++)
+		free(cfg->eal_args[i]);
+	free(cfg->eal_args);
+	for (uint32_t i = 0; i < cfg->devices_count; i++) {
+		free(cfg->devices[i].name);
+		free(cfg->devices[i].device);
+	}
+	free(cfg->devices);
+	for (uint32_t i = 0; i < cfg->ports_count; i++) {
+		free(cfg->ports[i].name);
+		free(cfg->ports[i].device);
+	}
+	free(cfg->ports);
+	for (uint32_t i = 0; i < cfg->lanes_count; i++)
+		free_lane(&cfg->lanes[i]);
+	free(cfg->lanes);
+	for (uint32_t i = 0; cfg->lines != NULL && i < cfg->lines->count; i++)
+		free(cfg->lines->at[i].key);
+	free(cfg->lines);
+	memset(cfg, 0, sizeof(*cfg));
+}

@@ -37,14 +37,14 @@
 #define MR_KERNELS_MAX 8u
 
 enum mr_port_kind {
-	MR_PORT_VDEV,   /* any DPDK virtual device */
+	MR_PORT_VDEV, /* any DPDK virtual device */
 	MR_PORT_PCI,
 	MR_PORT_KERNEL, /* kernel:IFNAME over net_pcap */
 };
 
 struct mr_plan_region {
 	bool used;
-	uint64_t bytes;    /* multiple of MR_REGION_PAGE, the padding page included */
+	uint64_t bytes;      /* multiple of MR_REGION_PAGE, the padding page included */
 	uint64_t need_bytes; /* what the lanes' pools take */
 };
 
@@ -53,7 +53,7 @@ struct mr_plan_device {
 	char args[MR_TEXT_MAX]; /* arguments of the gpu_millrace vdev: device=sim,... */
 	bool sim;
 	struct mr_plan_region region[MR_PATH_COUNT]; /* staged: unused */
-	uint32_t blocks[MR_WORK_COUNT]; /* workers by work division: one kernel each */
+	uint32_t blocks[MR_WORK_COUNT];              /* workers by work division: one kernel each */
 };
 
 struct mr_plan_port {
@@ -63,7 +63,7 @@ struct mr_plan_port {
 	char args[MR_TEXT_MAX];   /* its arguments, without the name */
 	char ifname[MR_NAME_MAX]; /* KERNEL: interface whose offloads are switched off */
 	uint32_t mtu;
-	uint32_t frame_max;       /* longest frame: mtu + 14 + two VLAN tags (8) */
+	uint32_t frame_max; /* longest frame: mtu + 14 + two VLAN tags (8) */
 	uint32_t rx_ring, tx_ring;
 	uint32_t rx_queues, tx_queues;
 };
@@ -107,7 +107,7 @@ struct mr_plan_lane {
 	uint32_t reserve;       /* tick buffers, part of buffers_min */
 	uint64_t pool_offset;   /* in its region */
 	uint64_t pool_bytes;
-	char sum[MR_TEXT_MAX];  /* the sum in words and numbers */
+	char sum[MR_TEXT_MAX]; /* the sum in words and numbers */
 };
 
 struct mr_plan {
