@@ -1,0 +1,150 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Installs what is missing, builds, and runs the tests.
+#
+#     sh tests/run.sh [--quick] [--sanitize] [-Doption=value ...]
+#
+#     --quick      suites lint and unit only
+#     --sanitize   in addition a build with AddressSanitizer and UBSan and one with
+#                  ThreadSanitizer, each running the suites unit and e2e
+#     -D...        handed to meson setup of every build
+#
+# Builds lie in ./b, or in the folder that MILLRACE_BUILD names; sanitizer builds beside
+# it with -asan and -tsan behind the name. The last line is always "N passed, N failed,
+# N skipped"; a test that timed out, and a build that failed, count as failed. Exit
+# status 0 only if none failed and some passed.
+set -u
+
+# The system's own tools first: a python from elsewhere lacks the Debian modules.
+PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH
+export PATH
+
+source=$(cd "$(dirname "$0")/.." && pwd)
+build=${MILLRACE_BUILD:-$source/b}
+quick=no
+sanitize=no
+options=
+passed=0
+failed=0
+skipped=0
+
+for argument in "$@"; do
+	case $argument in
+	--quick) quick=yes ;;
+	--sanitize) sanitize=yes ;;
+	-D*) options="$options $argument" ;;
+	*)
+		echo "usage: tests/run.sh [--quick] [--sanitize] [-Doption=value ...]" >&2
+		exit 2
+		;;
+	esac
+done
+
+finish() {
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" = 0 ] && [ "$passed" != 0 ]
+	exit
+}
+
+count_failed() {
+	echo "run.sh: $1" >&2
+	failed=$((failed + 1))
+}
+
+# compile FOLDER OPTION...: a build folder that is ready for meson test.
+compile() {
+	folder=$1
+	shift
+	if [ -e "$folder/build.ninja" ]; then
+		meson configure "$folder" "$@"
+	else
+		meson setup "$folder" "$source" "$@"
+	fi && ninja -C "$folder" all meson-test-prereq
+}
+
+# run_build NAME FOLDER SUITES OPTION...: compile, test, add to the counts. $launcher
+# stands before the test runner, $patience multiplies the tests' time limits.
+run_build() {
+	name=$1
+	folder=$2
+	suites=$3
+	shift 3
+	echo "run.sh: $name build in $folder"
+	# shellcheck disable=SC2086 # lists of words
+	if ! compile "$folder" "$@" $options; then
+		count_failed "the $name build failed"
+		return
+	fi
+	rm -f "$folder/meson-logs/testlog.json"
+	# shellcheck disable=SC2086 # lists of words
+	(cd "$folder" && $launcher meson test --no-rebuild --timeout-multiplier "$patience" $suites)
+	counts=$(/usr/bin/python3 "$source/tests/summary.py" "$name" \
+		"$folder/meson-logs/testlog.json") || {
+		count_failed "the tests of the $name build left no log"
+		return
+	}
+	echo "$counts" | sed '$d'
+	# shellcheck disable=SC2046 # three numbers
+	set -- $(echo "$counts" | tail -n 1)
+	passed=$((passed + $1))
+	failed=$((failed + $2))
+	skipped=$((skipped + $3))
+}
+
+# works OPTION...: does a program built with the sanitizer run here?
+works() {
+	scratch=$(mktemp -d) || return 1
+	echo 'int main(void) { return 0; }' >"$scratch/t.c"
+	# shellcheck disable=SC2086 # may be empty
+	gcc "$@" -o "$scratch/t" "$scratch/t.c" && $launcher "$scratch/t" >/dev/null 2>&1
+	status=$?
+	rm -rf "$scratch"
+	return $status
+}
+
+sanitized() {
+	ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
+	# A container may forbid the tracing that the leak check needs.
+	launcher=
+	export ASAN_OPTIONS
+	works -fsanitize=address || ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+	LSAN_OPTIONS=print_suppressions=0
+	[ ! -e "$source/tests/lsan.supp" ] ||
+		LSAN_OPTIONS=$LSAN_OPTIONS:suppressions=$source/tests/lsan.supp
+	[ ! -e "$source/tests/tsan.supp" ] ||
+		TSAN_OPTIONS=$TSAN_OPTIONS:suppressions=$source/tests/tsan.supp
+	export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS LSAN_OPTIONS
+
+	patience=4
+	run_build "address sanitizer" "$build-asan" "--suite unit --suite e2e" \
+		-Db_sanitize=address,undefined -Dcuda=disabled
+
+	# ThreadSanitizer of gcc 12 does not start where the kernel spreads addresses wide.
+	launcher=
+	works -fsanitize=thread || launcher="setarch $(uname -m) -R"
+	if works -fsanitize=thread; then
+		run_build "thread sanitizer" "$build-tsan" "--suite unit --suite e2e" \
+			-Db_sanitize=thread -Dcuda=disabled
+	else
+		echo "run.sh: ThreadSanitizer does not start on this machine: its build is skipped" >&2
+		skipped=$((skipped + 1))
+	fi
+}
+
+if ! sh "$source/deploy/packages.sh" build test; then
+	count_failed "packages are missing"
+	finish
+fi
+
+launcher=
+patience=1
+if [ "$quick" = yes ]; then
+	run_build plain "$build" "--suite lint --suite unit"
+else
+	run_build plain "$build" ""
+fi
+[ "$sanitize" = no ] || sanitized
+finish
