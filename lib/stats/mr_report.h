@@ -10,14 +10,30 @@
  * per object because a reply is at most 16 KiB, and turns the JSON of an
  * instance into text for people and into Prometheus text.
  *
- *     /millrace/instance          name, version, pid, uptime
+ *     /millrace/instance          name, version, pid, uptime, how many of each
  *     /millrace/lanes             names          /millrace/lane,NAME
- *     /millrace/latency,NAME      /millrace/stages,NAME   /millrace/evidence,NAME
+ *     /millrace/latency,NAME      /millrace/stages,NAME,I   /millrace/evidence,NAME,I
  *     /millrace/ports             names          /millrace/port,NAME
  *     /millrace/devices           names          /millrace/device,NAME
  *
+ * A reply is a flat dict of numbers and strings, so that DPDK's own telemetry
+ * clients can read it. Each holds the name it was asked for, since DPDK 22.11
+ * parses requests with strtok() and two clients at one time can get each
+ * other's argument: mr_report_fetch compares and asks again. Strings are ASCII
+ * with JSON escapes (DPDK loses other bytes), and one that does not fit into 127
+ * characters goes on in KEY_1, KEY_2, ...
+ *
+ * Sockets. DPDK puts the socket of the file prefix millrace-NAME into
+ * BASE/dpdk/millrace-NAME/dpdk_telemetry.v2, with the suffix :N where a living
+ * process has that one already. BASE is $RUNTIME_DIRECTORY if set (systemd),
+ * else /var/run for root and $XDG_RUNTIME_DIR or /tmp for others. A client looks
+ * there and in /run/millrace, the RuntimeDirectory of the service. A socket that
+ * refuses the connection is left over from a killed instance. Every wait is
+ * bounded (2 s for a reply, 10 s in all) and so is every reply.
+ *
  * Thread   the source's functions are called by the control thread and by
- *          DPDK's telemetry threads, so they read published values only.
+ *          DPDK's telemetry threads, one at a time, so they read published
+ *          values only. serve and unserve: the control thread. The rest: any.
  * Source   DPDK Telemetry Library guide (limits: rte_telemetry.h),
  *          Prometheus text exposition format 0.0.4
  */
@@ -50,8 +66,8 @@ struct mr_report_stage {
 
 struct mr_report_lane {
 	char name[MR_NAME_MAX];
-	const char *state;        /* boot run drain halt */
-	const char *rx_path;      /* direct pinned staged */
+	const char *state;   /* boot run drain halt */
+	const char *rx_path; /* direct pinned staged */
 	const char *tx_path;
 	const char *path_verdict; /* direct pinned staged unproven */
 	const char *guard;        /* on on(software-dma) unavailable */
@@ -90,16 +106,33 @@ struct mr_report_source {
 /*
  * mr_report_json builds {instance, lanes[], ports[], devices[], balanced}
  * for `run --json`; the caller adds what only it knows (duration_s,
- * exit_reason) and owns the reference. NULL when memory is short.
+ * exit_reason) and owns the reference. Counters beyond 2^63 - 1 read as that,
+ * bytes that are not UTF-8 as '?'. tests/schema/run.schema.json is its shape.
+ * NULL when memory is short.
  */
 json_t *mr_report_json(const struct mr_report_source *src);
 
-/* mr_report_serve registers the telemetry commands; once per process. */
+/*
+ * mr_report_serve registers the telemetry commands (after rte_eal_init) and
+ * answers them from a copy of *src; what that points to must live until
+ * mr_report_unserve. DPDK keeps the commands of a process for ever, so there is
+ * one source at a time: -EBUSY while another is served. SIGPIPE is set to be
+ * ignored unless it has a handler: DPDK answers with write(), and a client that
+ * has gone must not end the instance.
+ */
 MR_MUST_USE int mr_report_serve(const struct mr_report_source *src, struct mr_err *err);
 
 /*
+ * mr_report_unserve waits for the answer in progress; from then on the source
+ * is not called and every command answers null. Call it before anything that
+ * the source reads is torn down. Without a source it does nothing.
+ */
+void mr_report_unserve(void);
+
+/*
  * mr_report_fetch asks the running instance `name` over its telemetry socket
- * and rebuilds the JSON of mr_report_json. -ENOENT: no such instance.
+ * and rebuilds the JSON of mr_report_json. -ENOENT: no such instance;
+ * -ETIMEDOUT, -EPROTO, -ECONNRESET: it does not answer as one does.
  */
 MR_MUST_USE int mr_report_fetch(const char *name, json_t **ret_report, struct mr_err *err);
 
@@ -112,6 +145,13 @@ MR_MUST_USE int mr_report_find(char ret_name[MR_NAME_MAX], struct mr_err *err);
 /* Renderings; the caller frees the string. NULL when memory is short. */
 char *mr_report_text(const json_t *report);
 char *mr_report_prometheus(const json_t *report);
+
+/*
+ * mr_report_rates renders what changed from one report to the next, a line per
+ * lane: packets, bits and drops per second. A counter that went backwards (the
+ * instance was started anew) counts from 0.
+ */
+char *mr_report_rates(const json_t *before, const json_t *now, double seconds);
 
 /*
  * mr_report_metric_name writes the Prometheus name of a counter: prefix

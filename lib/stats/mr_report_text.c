@@ -1,1 +1,184 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long long number(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+static const char *string(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s != NULL ? s : "";
+}
+
+static long long dropped(const json_t *lane)
+{
+	long long sum = 0;
+	const char *name;
+	json_t *v;
+
+	json_object_foreach(json_object_get(lane, "drops"), name, v) sum += json_integer_value(v);
+	return sum;
+}
+
+static void print_drops(FILE *f, const json_t *lane)
+{
+	const char *name;
+	json_t *v;
+
+	fprintf(f, "  %-18s %15lld packets\n", "dropped", dropped(lane));
+	json_object_foreach(json_object_get(lane, "drops"), name, v) if (json_integer_value(v) != 0)
+		fprintf(f, "    %-16s %15lld\n", name, (long long)json_integer_value(v));
+}
+
+static void print_latency(FILE *f, const json_t *lane)
+{
+	const json_t *l = json_object_get(lane, "latency_ns");
+
+	if (number(l, "count") == 0)
+		return;
+	fprintf(f, "  %-18s p50 %.1f us, p99 %.1f us, p99.9 %.1f us, max %.1f us\n", "latency",
+		(double)number(l, "p50") / 1e3, (double)number(l, "p99") / 1e3,
+		(double)number(l, "p999") / 1e3, (double)number(l, "max") / 1e3);
+}
+
+static void print_named(FILE *f, json_t *counters)
+{
+	const char *name;
+	json_t *v;
+
+	json_object_foreach(counters, name, v)
+		fprintf(f, "    %-16s %15lld\n", name, (long long)json_integer_value(v));
+}
+
+static void print_lane(FILE *f, const json_t *lane)
+{
+	size_t i;
+	json_t *o;
+
+	fprintf(f, "\nlane %s: %s, rx %s, tx %s, proven %s, guard %s (%s)\n", string(lane, "name"),
+		string(lane, "state"), string(lane, "rx_path"), string(lane, "tx_path"),
+		string(lane, "path_verdict"), string(lane, "guard"), string(lane, "guard_by"));
+	fprintf(f, "  %-18s %15lld packets %18lld bytes\n", "received", number(lane, "rx_packets"),
+		number(lane, "rx_bytes"));
+	fprintf(f, "  %-18s %15lld packets\n", "made", number(lane, "made_packets"));
+	fprintf(f, "  %-18s %15lld packets %18lld bytes\n", "sent", number(lane, "tx_packets"),
+		number(lane, "tx_bytes"));
+	print_drops(f, lane);
+	fprintf(f, "  %-18s %15lld packets\n", "in flight", number(lane, "in_flight"));
+	fprintf(f, "  %-18s %15lld bytes\n", "copied by the host",
+		number(lane, "host_bytes_copied"));
+	print_latency(f, lane);
+	fprintf(f, "  %-18s %15.1f\n", "cycles per packet",
+		json_real_value(json_object_get(lane, "cycles_per_packet")));
+	fprintf(f, "  %-18s %15lld\n", "kernel heartbeats", number(lane, "kernel_beats"));
+	fprintf(f, "  loop\n");
+	print_named(f, json_object_get(lane, "counters"));
+	json_array_foreach(json_object_get(lane, "stages"), i, o)
+	{
+		fprintf(f, "  stage %zu %s\n", i, string(o, "name"));
+		print_named(f, json_object_get(o, "counters"));
+	}
+	json_array_foreach(json_object_get(lane, "evidence"), i, o) fprintf(f, "  %-7s %-20s %s\n",
+		string(o, "verdict"), string(o, "check"), string(o, "value"));
+}
+
+static void print_port(FILE *f, const json_t *port)
+{
+	const json_t *missed = json_object_get(port, "rx_missed");
+
+	fprintf(f, "port %s: %s, link %s, ", string(port, "name"), string(port, "driver"),
+		string(port, "link"));
+	if (json_is_integer(missed))
+		fprintf(f, "missed %lld", (long long)json_integer_value(missed));
+	else
+		fprintf(f, "missed not counted by this driver");
+	fprintf(f, ", rx errors %lld, no buffer %lld, tx errors %lld\n", number(port, "rx_errors"),
+		number(port, "rx_nombuf"), number(port, "tx_errors"));
+}
+
+/* Closes the stream; the string is whole only if every write went well. */
+static char *finish(FILE *f, char **text)
+{
+	int failed = ferror(f);
+
+	failed |= fclose(f);
+	if (failed == 0)
+		return *text;
+	free(*text);
+	return NULL;
+}
+
+char *mr_report_text(const json_t *report)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *f = open_memstream(&text, &bytes);
+	size_t i;
+	json_t *o;
+
+	if (f == NULL)
+		return NULL;
+	fprintf(f, "instance %s: %s\n", string(report, "instance"),
+		json_is_true(json_object_get(report, "balanced"))
+			? "balanced, every packet is accounted for"
+			: "NOT BALANCED, packets are unaccounted for");
+	json_array_foreach(json_object_get(report, "lanes"), i, o) print_lane(f, o);
+	fprintf(f, "\n");
+	json_array_foreach(json_object_get(report, "ports"), i, o) print_port(f, o);
+	json_array_foreach(json_object_get(report, "devices"), i, o)
+		fprintf(f, "device %s: %s, %s\n", string(o, "name"), string(o, "provider"),
+			string(o, "health"));
+	return finish(f, &text);
+}
+
+static const json_t *lane_named(const json_t *report, const char *name)
+{
+	size_t i;
+	json_t *o;
+
+	json_array_foreach(json_object_get(report, "lanes"), i,
+		o) if (strcmp(string(o, "name"), name) == 0) return o;
+	return NULL;
+}
+
+static double per_second(long long before, long long now, double seconds)
+{
+	long long grown = now >= before ? now - before : now;
+
+	return seconds > 0 ? (double)grown / seconds : 0.0;
+}
+
+char *mr_report_rates(const json_t *before, const json_t *now, double seconds)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *f = open_memstream(&text, &bytes);
+	size_t i;
+	json_t *lane;
+
+	if (f == NULL)
+		return NULL;
+	fprintf(f, "%-16s %-6s %12s %15s %12s %15s %12s %10s\n", "lane", "state", "rx pps",
+		"rx bit/s", "tx pps", "tx bit/s", "drops/s", "in flight");
+	json_array_foreach(json_object_get(now, "lanes"), i, lane)
+	{
+		const json_t *was = lane_named(before, string(lane, "name"));
+
+		fprintf(f, "%-16s %-6s %12.0f %15.0f %12.0f %15.0f %12.0f %10lld\n",
+			string(lane, "name"), string(lane, "state"),
+			per_second(number(was, "rx_packets"), number(lane, "rx_packets"), seconds),
+			8 * per_second(number(was, "rx_bytes"), number(lane, "rx_bytes"), seconds),
+			per_second(number(was, "tx_packets"), number(lane, "tx_packets"), seconds),
+			8 * per_second(number(was, "tx_bytes"), number(lane, "tx_bytes"), seconds),
+			per_second(dropped(was), dropped(lane), seconds),
+			number(lane, "in_flight"));
+	}
+	return finish(f, &text);
+}
