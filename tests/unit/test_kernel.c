@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The host build of the persistent kernel over slots made by hand: what it does
+ * with descriptors, chains, stages, its control words, and hostile descriptors.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "mr_base.h"
+#include "mr_image.h"
+#include "mr_ring.h"
+#include "mr_stage.h"
+
+#define SLOTS 4u
+#define BATCH 16u
+#define ROOM 2048u
+#define BUFFERS 64u
+#define GUARD 64u /* bytes before and after the region that must stay as they are */
+
+struct world {
+	uint8_t *memory; /* guard, region, guard */
+	uint8_t *region;
+	uint8_t *in, *out;
+	struct mr_ring ring;
+	struct mr_lane_dev lane;
+	struct mr_worker_map map[4];
+	struct mr_worker_ctl ctl[4] MR_CACHE_ALIGNED;
+	struct mr_host_ctl host MR_CACHE_ALIGNED;
+	struct mr_launch launch;
+	uint64_t counters_out[4][MR_COUNTERS_MAX], counters_acc[4][MR_COUNTERS_MAX];
+	uint32_t fault[4];
+	pthread_t thread[4];
+	const char *kernel;
+};
+
+static uint64_t address(const void *p)
+{
+	return (uint64_t)(uintptr_t)p;
+}
+
+static int setup(void **state)
+{
+	struct world *w = aligned_alloc(64, MR_ALIGN_UP(sizeof(*w), 64));
+	struct mr_err err = {0};
+
+	memset(w, 0, sizeof(*w));
+	w->memory = aligned_alloc(64, BUFFERS * ROOM + 2 * GUARD);
+	memset(w->memory, 0xee, BUFFERS * ROOM + 2 * GUARD);
+	w->region = w->memory + GUARD;
+	w->in = aligned_alloc(64, SLOTS * MR_SLOT_BYTES(BATCH));
+	w->out = aligned_alloc(64, SLOTS * MR_SLOT_BYTES(BATCH));
+	assert_int_equal(
+		mr_ring_init(&w->ring, w->in, NULL, w->out, SLOTS, BATCH, UINT32_MAX - 2, &err), 0);
+	w->lane = (struct mr_lane_dev){.region = address(w->region),
+		.in = address(w->in),
+		.out = address(w->out),
+		.workers_ctl = address(w->ctl),
+		.counters_out = address(w->counters_out),
+		.counters_acc = address(w->counters_acc),
+		.region_units = BUFFERS * ROOM / MR_UNIT,
+		.room = ROOM,
+		.in_stride = MR_SLOT_BYTES(BATCH),
+		.out_stride = MR_SLOT_BYTES(BATCH),
+		.slots = SLOTS,
+		.batch = BATCH,
+		.workers = 1,
+		.tx_count = 1,
+		.first_seq = UINT32_MAX - 2};
+	for (uint32_t i = 0; i < 4; i++)
+		w->map[i] = (struct mr_worker_map){.lane = 0, .worker = i};
+	w->launch = (struct mr_launch){.lanes = address(&w->lane),
+		.map = address(w->map),
+		.host_ctl = address(&w->host),
+		.blocks = 1};
+	w->kernel = "mr_kernel_thread";
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	for (uint32_t i = 0; i < GUARD; i++) {
+		assert_int_equal(w->memory[i], 0xee);
+		assert_int_equal(w->region[BUFFERS * ROOM + i], 0xee);
+	}
+	free(w->memory);
+	free(w->in);
+	free(w->out);
+	free(w);
+	return 0;
+}
+
+struct block {
+	struct world *w;
+	uint32_t index;
+};
+
+static void *block_thread(void *arg)
+{
+	struct block b = *(struct block *)arg;
+
+	free(arg);
+	for (uint32_t i = 0; i < mr_image_sim.kernels_count; i++)
+		if (strcmp(mr_image_sim.kernels[i].name, b.w->kernel) == 0)
+			mr_image_sim.kernels[i].entry(
+				address(&b.w->launch), b.index, &b.w->fault[b.index]);
+	return NULL;
+}
+
+static void start(struct world *w)
+{
+	for (uint32_t i = 0; i < w->lane.workers; i++) {
+		struct block *b = malloc(sizeof(*b));
+
+		*b = (struct block){w, i};
+		assert_int_equal(pthread_create(&w->thread[i], NULL, block_thread, b), 0);
+	}
+}
+
+static void stop(struct world *w)
+{
+	mr_store_relaxed(&w->host.exit, 1);
+	for (uint32_t i = 0; i < w->lane.workers; i++)
+		pthread_join(w->thread[i], NULL);
+}
+
+static void stage(struct world *w, enum mr_stage_id id, uint32_t param)
+{
+	struct mr_chain_dev *c = &w->lane.chain[w->lane.chain_len++];
+
+	c->stage = (uint16_t)id;
+	memcpy(c->params, &param, sizeof(param));
+}
+
+static void give(struct world *w, const struct mr_desc_in *d, uint32_t n)
+{
+	while (mr_ring_full(&w->ring))
+		usleep(10);
+	memcpy(mr_slot_desc_in(mr_ring_in(&w->ring, w->ring.head)), d, n * sizeof(*d));
+	mr_ring_give(&w->ring, n, 0);
+}
+
+static const struct mr_desc_out *take(struct world *w)
+{
+	const struct mr_slot_out *o;
+
+	while ((o = mr_ring_take(&w->ring)) == NULL)
+		usleep(10);
+	mr_ring_release(&w->ring);
+	return mr_slot_desc_out(o);
+}
+
+static uint8_t *frame_at(struct world *w, struct mr_desc_in d)
+{
+	return w->region + (size_t)d.position * MR_UNIT + d.head;
+}
+
+static struct mr_desc_in make(struct world *w, uint32_t buffer, uint32_t length)
+{
+	struct mr_desc_in d = {
+		.position = buffer * ROOM / MR_UNIT, .length = (uint16_t)length, .head = 128};
+
+	for (uint32_t i = 0; i < length; i++)
+		frame_at(w, d)[i] = (uint8_t)(i * 7 + buffer);
+	return d;
+}
+
+static void every_stage_of_a_chain_runs_in_order(void **state)
+{
+	struct world *w = *state;
+	struct mr_desc_in d[2] = {make(w, 1, 60), make(w, 2, 1514)};
+	const struct mr_desc_out *r;
+
+	stage(w, MR_STAGE_l2swap, 0);
+	stage(w, MR_STAGE_forward, 3);
+	start(w);
+	give(w, d, 2);
+	r = take(w);
+	stop(w);
+	for (uint32_t k = 0; k < 2; k++) {
+		assert_int_equal(r[k].verdict, MR_TX);
+		assert_int_equal(r[k].port, 3);
+		assert_int_equal(r[k].length, d[k].length);
+		assert_int_equal(r[k].head, 128);
+		for (uint32_t i = 0; i < d[k].length; i++) {
+			uint32_t from = i < 6 ? i + 6 : i < 12 ? i - 6 : i;
+
+			assert_int_equal(frame_at(w, d[k])[i], (uint8_t)(from * 7 + k + 1));
+		}
+	}
+}
+
+static void a_drop_ends_the_chain_and_says_why(void **state)
+{
+	struct world *w = *state;
+	struct mr_desc_in d = make(w, 0, 60);
+	const struct mr_desc_out *r;
+
+	stage(w, MR_STAGE_drop, MR_REASON_malformed);
+	stage(w, MR_STAGE_forward, 0);
+	start(w);
+	give(w, &d, 1);
+	r = take(w);
+	stop(w);
+	assert_int_equal(r->verdict, MR_DROP);
+	assert_int_equal(r->arg, MR_REASON_malformed);
+}
+
+static void descriptors_outside_the_window_are_dropped_untouched(void **state)
+{
+	struct world *w = *state;
+	const uint32_t last = BUFFERS * ROOM / MR_UNIT - ROOM / MR_UNIT;
+	const struct mr_desc_in d[] = {
+		{.position = last, .length = 60, .head = 128},             /* the last good */
+		{.position = last + 1, .length = 60, .head = 0},           /* one unit late */
+		{.position = UINT32_MAX, .length = 60, .head = 0},         /* far away */
+		{.position = 0, .length = ROOM, .head = 1},                /* one byte long */
+		{.position = 0, .length = 14, .head = ROOM - 13},          /* head too far */
+		{.position = 0, .length = UINT16_MAX, .head = UINT16_MAX}, /* both */
+		{.position = 0, .length = 13, .head = 0},                  /* runt */
+		{.position = 0, .length = 0, .head = 0},                   /* nothing */
+		{.position = 0, .length = ROOM, .head = 0},                /* exactly the buffer */
+	};
+	static const int expect[] = {-1, MR_REASON_window, MR_REASON_window, MR_REASON_window,
+		MR_REASON_window, MR_REASON_window, MR_REASON_runt, MR_REASON_runt, -1};
+	const struct mr_desc_out *r;
+
+	stage(w, MR_STAGE_l2swap, 0);
+	start(w);
+	give(w, d, MR_ARRAY_LEN(d));
+	r = take(w);
+	stop(w);
+	for (uint32_t i = 0; i < MR_ARRAY_LEN(d); i++) {
+		assert_int_equal(r[i].verdict, expect[i] < 0 ? MR_TX : MR_DROP);
+		assert_int_equal(r[i].arg, expect[i] < 0 ? 0 : expect[i]);
+	}
+}
+
+static uint32_t reference_sum(const uint8_t *p, uint32_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		sum += i % 2 == 0 ? (uint32_t)p[i] << 8 : p[i];
+		sum = (sum & 0xffff) + (sum >> 16);
+	}
+	return sum;
+}
+
+static void checksum_adds_up_what_the_frames_hold(void **state)
+{
+	struct world *w = *state;
+	struct mr_desc_in d[BATCH];
+	uint64_t bytes = 0, sum = 0;
+
+	w->kernel = "mr_kernel_warp";
+	stage(w, MR_STAGE_checksum, 0);
+	w->lane.chain[0].counter_base = 5;
+	for (uint32_t i = 0; i < BATCH; i++) {
+		d[i] = make(w, i, 14 + i * 101);
+		bytes += d[i].length;
+		sum += reference_sum(frame_at(w, d[i]), d[i].length);
+	}
+	start(w);
+	give(w, d, BATCH);
+	(void)take(w);
+	stop(w);
+	assert_int_equal(w->counters_out[0][5], BATCH);
+	assert_int_equal(w->counters_out[0][6], bytes);
+	assert_int_equal(w->counters_out[0][7], sum);
+}
+
+static void header_stages_work_in_the_payload_kernel(void **state)
+{
+	struct world *w = *state;
+	struct mr_desc_in d = make(w, 0, 61);
+	const struct mr_desc_out *r;
+
+	w->kernel = "mr_kernel_warp";
+	stage(w, MR_STAGE_l2swap, 0);
+	stage(w, MR_STAGE_checksum, 0);
+	stage(w, MR_STAGE_drop, MR_REASON_policy);
+	stage(w, MR_STAGE_checksum, 0);
+	w->lane.chain[3].counter_base = 10;
+	start(w);
+	give(w, &d, 1);
+	r = take(w);
+	stop(w);
+	assert_int_equal(r->verdict, MR_DROP);
+	assert_int_equal(frame_at(w, d)[0], (uint8_t)(6 * 7));
+	assert_int_equal(w->counters_out[0][0], 1);
+	assert_int_equal(w->counters_out[0][10], 0); /* behind the drop */
+}
+
+static void workers_share_slots_and_order_is_kept(void **state)
+{
+	struct world *w = *state;
+	uint32_t taken = 0, given = 0;
+
+	w->lane.workers = 3; /* does not divide the slots, nor 2^32 */
+	stage(w, MR_STAGE_forward, 0);
+	start(w);
+	while (taken < 3000) {
+		while (given < 3000 && !mr_ring_full(&w->ring)) {
+			struct mr_desc_in d = {
+				.position = 0, .length = (uint16_t)(14 + given % 1000)};
+
+			give(w, &d, 1);
+			given++;
+		}
+		assert_int_equal(take(w)->length, 14 + taken % 1000);
+		taken++;
+	}
+	stop(w);
+	assert_int_equal(w->ctl[0].seq + w->ctl[1].seq + w->ctl[2].seq, 3000);
+	assert_int_equal(w->ctl[0].seq, 1000);
+}
+
+static void workers_say_hello_beat_and_leave_on_the_exit_word(void **state)
+{
+	struct world *w = *state;
+	uint32_t beat;
+
+	start(w);
+	while (mr_load_relaxed(&w->ctl[0].hello) == 0)
+		usleep(100);
+	beat = mr_load_relaxed(&w->ctl[0].beat);
+	usleep(30000);
+	assert_true(mr_load_relaxed(&w->ctl[0].beat) - beat >= 2);
+	assert_int_equal(mr_load_acquire(&w->ctl[0].left), MR_LEFT_NOT);
+	stop(w);
+	assert_int_equal(w->ctl[0].left, MR_LEFT_EXIT);
+}
+
+static void workers_leave_when_the_host_is_silent(void **state)
+{
+	struct world *w = *state;
+	uint64_t began = mr_clock_ns();
+
+	w->launch.host_timeout_ns = 200000000;
+	start(w);
+	while (mr_clock_ns() - began < 400000000) { /* a beating host is not left */
+		mr_store_relaxed(&w->host.beat, w->host.beat + 1);
+		usleep(10000);
+	}
+	assert_int_equal(mr_load_acquire(&w->ctl[0].left), MR_LEFT_NOT);
+	pthread_join(w->thread[0], NULL);
+	assert_int_equal(w->ctl[0].left, MR_LEFT_HOST_SILENT);
+}
+
+static void counters_reach_the_host_while_running(void **state)
+{
+	struct world *w = *state;
+	struct mr_desc_in d = make(w, 0, 60);
+	uint64_t began;
+
+	w->kernel = "mr_kernel_warp";
+	stage(w, MR_STAGE_checksum, 0);
+	start(w);
+	give(w, &d, 1);
+	(void)take(w);
+	began = mr_clock_ns();
+	while (mr_load_relaxed_u64(&w->counters_out[0][0]) != 1)
+		assert_true(mr_clock_ns() - began < 5000000000ull);
+	stop(w);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(every_stage_of_a_chain_runs_in_order),
+		CASE(a_drop_ends_the_chain_and_says_why),
+		CASE(descriptors_outside_the_window_are_dropped_untouched),
+		CASE(checksum_adds_up_what_the_frames_hold),
+		CASE(header_stages_work_in_the_payload_kernel),
+		CASE(workers_share_slots_and_order_is_kept),
+		CASE(workers_say_hello_beat_and_leave_on_the_exit_word),
+		CASE(workers_leave_when_the_host_is_silent),
+		CASE(counters_reach_the_host_while_running),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rx and tx of a lane between two rings of DPDK's net_ring driver, with the test
+ * playing the kernel: whatever a kernel could answer can be answered here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <rte_eal.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "mr_lane.h"
+
+#define SLOTS 4u
+#define BATCH 8u
+#define ELEMENT 2048u
+#define BUFFERS 256u
+#define TX_RING 16u /* holds 15 */
+#define REGION ((size_t)BUFFERS * ELEMENT + ELEMENT)
+#define TIMEOUT 1000u
+#define TX_TIMEOUT 5000u
+
+static struct {
+	struct rte_mempool *pool, *foreign;
+	uint8_t *region;
+	struct rte_ring *in, *out[2];
+	uint16_t port_in, port_out[2];
+} env;
+
+struct world {
+	struct mr_lane *l;
+	struct rte_mbuf *mbufs[SLOTS * BATCH];
+	struct mr_ring_note notes[SLOTS];
+	uint8_t *in, *out;
+	struct rte_mbuf *wait[2][BATCH];
+	uint64_t wait_tsc[2][BATCH];
+};
+
+static void drain_ring(struct rte_ring *r)
+{
+	struct rte_mbuf *m;
+
+	while (rte_ring_dequeue(r, (void **)&m) == 0)
+		rte_pktmbuf_free(m);
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct mr_err err = {0};
+
+	w->l = aligned_alloc(64, sizeof(*w->l));
+	memset(w->l, 0, sizeof(*w->l));
+	w->in = aligned_alloc(64, SLOTS * MR_SLOT_BYTES(BATCH));
+	w->out = aligned_alloc(64, SLOTS * MR_SLOT_BYTES(BATCH));
+	assert_int_equal(mr_ring_init(&w->l->ring, w->in, NULL, w->out, SLOTS, BATCH, 0, &err), 0);
+	w->l->rx = (struct mr_rx){.ring = &w->l->ring,
+		.counters = &w->l->counters,
+		.mbufs = w->mbufs,
+		.slots = w->notes,
+		.timeout_tsc = TIMEOUT,
+		.region = (uint64_t)(uintptr_t)env.region,
+		.region_bytes = REGION - ELEMENT,
+		.workers = 1,
+		.port = env.port_in};
+	w->l->tx.ring = &w->l->ring;
+	w->l->tx.counters = &w->l->counters;
+	w->l->tx.latency = &w->l->latency;
+	w->l->tx.mbufs = w->mbufs;
+	w->l->tx.slots = w->notes;
+	w->l->tx.room = ELEMENT;
+	w->l->tx.tx_count = 2;
+	w->l->tx.timeout_tsc = TX_TIMEOUT;
+	w->l->tx.ns_per_tsc = 1u << MR_TX_TSC_SHIFT;
+	for (int i = 0; i < 2; i++) {
+		w->l->tx.q[i] = (struct mr_txq){.port = env.port_out[i],
+			.wait = w->wait[i],
+			.wait_tsc = w->wait_tsc[i],
+			.mask = BATCH - 1,
+			.limit = BATCH};
+	}
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	for (uint32_t s = w->l->ring.tail; s != w->l->ring.head; s++) {
+		uint32_t done = s == w->l->ring.tail ? w->l->tx.cursor : 0;
+
+		for (uint32_t i = done; i < w->notes[s % SLOTS].count; i++)
+			rte_pktmbuf_free(w->mbufs[s % SLOTS * BATCH + i]);
+	}
+	for (uint32_t i = 0; i < w->l->rx.fill; i++)
+		rte_pktmbuf_free(w->mbufs[w->l->ring.head % SLOTS * BATCH + i]);
+	for (int i = 0; i < 2; i++)
+		for (struct mr_txq *q = &w->l->tx.q[i]; q->tail != q->head; q->tail++)
+			rte_pktmbuf_free(q->wait[q->tail & q->mask]);
+	drain_ring(env.in);
+	drain_ring(env.out[0]);
+	drain_ring(env.out[1]);
+	/* Every case gives every buffer back. */
+	assert_int_equal(rte_mempool_avail_count(env.pool), BUFFERS);
+	free(w->in);
+	free(w->out);
+	free(w->l);
+	free(w);
+	return 0;
+}
+
+static struct rte_mbuf *take(struct rte_ring *r)
+{
+	void *m = NULL;
+
+	assert_int_equal(rte_ring_dequeue(r, &m), 0);
+	return m;
+}
+
+static struct rte_mbuf *frame(uint16_t length)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(env.pool);
+
+	assert_non_null(m);
+	m->data_len = length;
+	m->pkt_len = length;
+	return m;
+}
+
+static void send_frames(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(rte_ring_enqueue(env.in, frame((uint16_t)(60 + i))), 0);
+}
+
+static uint64_t counter(struct world *w, enum mr_counter c)
+{
+	return w->l->counters.c[c];
+}
+
+static void assert_balanced(struct world *w)
+{
+	assert_true(mr_counters_balanced(&w->l->counters, mr_lane_in_flight(w->l)));
+}
+
+/* Plays the worker for slot seq: each result is the input unless change() says otherwise. */
+static void finish(struct world *w, uint32_t seq,
+	void (*change)(uint32_t i, struct mr_desc_out *d, void *arg), void *arg)
+{
+	struct mr_slot_in *in = mr_ring_in(&w->l->ring, seq);
+	struct mr_slot_out *out =
+		(struct mr_slot_out *)(w->out + (seq % SLOTS) * MR_SLOT_BYTES(BATCH));
+	struct mr_desc_out *d = (struct mr_desc_out *)(out + 1);
+
+	assert_int_equal(in->ready, seq + 1);
+	for (uint32_t i = 0; i < in->count; i++) {
+		d[i] = (struct mr_desc_out){.length = mr_slot_desc_in(in)[i].length,
+			.head = mr_slot_desc_in(in)[i].head};
+		if (change != NULL)
+			change(i, &d[i], arg);
+	}
+	mr_store_release(&out->done, seq + 1);
+}
+
+static void an_idle_kernel_gets_a_partial_slot_at_once(void **state)
+{
+	struct world *w = *state;
+
+	send_frames(3);
+	assert_int_equal(mr_rx_poll(&w->l->rx, 100), 3);
+	assert_int_equal(counter(w, MR_C_slots_given), 1);
+	assert_int_equal(mr_ring_in(&w->l->ring, 0)->count, 3);
+	assert_int_equal(counter(w, MR_C_rx_bytes), 60 + 61 + 62);
+	assert_int_equal(mr_lane_in_flight(w->l), 3);
+	assert_balanced(w);
+}
+
+static void a_busy_kernel_gets_a_partial_slot_after_the_timeout(void **state)
+{
+	struct world *w = *state;
+
+	send_frames(1);
+	mr_rx_poll(&w->l->rx, 100);
+	send_frames(2);
+	assert_int_equal(mr_rx_poll(&w->l->rx, 200), 2);
+	assert_int_equal(mr_rx_poll(&w->l->rx, 200 + TIMEOUT - 1), 0);
+	assert_int_equal(counter(w, MR_C_slots_given), 1);
+	assert_int_equal(mr_lane_in_flight(w->l), 3);
+	mr_rx_poll(&w->l->rx, 200 + TIMEOUT);
+	assert_int_equal(counter(w, MR_C_slots_given), 2);
+	assert_int_equal(counter(w, MR_C_slots_timeout), 1);
+	assert_balanced(w);
+}
+
+static void a_full_slot_is_given_and_the_next_burst_opens_another(void **state)
+{
+	struct world *w = *state;
+
+	send_frames(BATCH + 3);
+	mr_rx_poll(&w->l->rx, 1);
+	mr_rx_poll(&w->l->rx, 2);
+	assert_int_equal(counter(w, MR_C_slots_full), 1);
+	assert_int_equal(counter(w, MR_C_slots_given), 1);
+	assert_int_equal(w->l->rx.fill, 3);
+	assert_int_equal(mr_lane_in_flight(w->l), BATCH + 3);
+	assert_balanced(w);
+}
+
+static void descriptors_say_where_the_frame_is(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *m = frame(77);
+	struct mr_desc_in *d;
+
+	m->data_off = 131; /* a head that an earlier lane's stage moved */
+	assert_int_equal(rte_ring_enqueue(env.in, m), 0);
+	mr_rx_poll(&w->l->rx, 1);
+	d = mr_slot_desc_in(mr_ring_in(&w->l->ring, 0));
+	assert_ptr_equal(env.region + (size_t)d->position * MR_UNIT, m->buf_addr);
+	assert_int_equal(d->head, 131);
+	assert_int_equal(d->length, 77);
+}
+
+static void unusable_buffers_are_dropped_by_name_and_the_rest_keeps_its_order(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *shared = frame(61), *chained = frame(62),
+			*good[2] = {frame(60), frame(64)};
+	struct rte_mbuf *foreign = rte_pktmbuf_alloc(env.foreign);
+
+	foreign->data_len = 63;
+	foreign->pkt_len = 63;
+	rte_mbuf_refcnt_update(shared, 1);
+	rte_pktmbuf_chain(chained, frame(100));
+	rte_ring_enqueue(env.in, good[0]);
+	rte_ring_enqueue(env.in, shared);
+	rte_ring_enqueue(env.in, chained);
+	rte_ring_enqueue(env.in, foreign);
+	rte_ring_enqueue(env.in, good[1]);
+	assert_int_equal(mr_rx_poll(&w->l->rx, 1), 5);
+	assert_int_equal(counter(w, MR_C_rx_packets), 5);
+	assert_int_equal(counter(w, MR_C_rx_bytes), 60 + 61 + 162 + 63 + 64);
+	assert_int_equal(counter(w, MR_C_rx_drop_shared), 1);
+	assert_int_equal(counter(w, MR_C_rx_drop_oversize), 1);
+	assert_int_equal(counter(w, MR_C_rx_drop_foreign), 1);
+	assert_int_equal(mr_ring_in(&w->l->ring, 0)->count, 2);
+	assert_int_equal(mr_slot_desc_in(mr_ring_in(&w->l->ring, 0))[0].length, 60);
+	assert_int_equal(mr_slot_desc_in(mr_ring_in(&w->l->ring, 0))[1].length, 64);
+	assert_ptr_equal(w->mbufs[1], good[1]);
+	assert_balanced(w);
+	rte_pktmbuf_free(shared);
+}
+
+static void a_full_ring_blocks_and_counts_nothing_lost(void **state)
+{
+	struct world *w = *state;
+
+	send_frames(SLOTS * BATCH + 5);
+	for (uint32_t i = 0; i < SLOTS + 3; i++)
+		mr_rx_poll(&w->l->rx, i);
+	assert_int_equal(counter(w, MR_C_rx_packets), SLOTS * BATCH);
+	assert_int_equal(counter(w, MR_C_ring_full), 3);
+	assert_int_equal(rte_ring_count(env.in), 5);
+	assert_int_equal(mr_counters_dropped(&w->l->counters), 0);
+	assert_balanced(w);
+}
+
+static void a_full_ring_sheds_by_name(void **state)
+{
+	struct world *w = *state;
+
+	w->l->rx.shed = true;
+	send_frames(SLOTS * BATCH + 5);
+	for (uint32_t i = 0; i < SLOTS + 3; i++)
+		mr_rx_poll(&w->l->rx, i);
+	assert_int_equal(counter(w, MR_C_rx_packets), SLOTS * BATCH + 5);
+	assert_int_equal(counter(w, MR_C_rx_drop_shed), 5);
+	assert_int_equal(rte_ring_count(env.in), 0);
+	assert_balanced(w);
+}
+
+static void unchanged_slots_leave_in_order_through_the_first_port(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *m;
+
+	send_frames(6);
+	mr_rx_poll(&w->l->rx, 10);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 20), 0);
+	finish(w, 0, NULL, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 30), 6);
+	assert_int_equal(counter(w, MR_C_tx_packets), 6);
+	assert_int_equal(counter(w, MR_C_tx_bytes), counter(w, MR_C_rx_bytes));
+	for (uint32_t i = 0; i < 6; i++) {
+		m = take(env.out[0]);
+		assert_int_equal(m->data_len, 60 + i);
+		rte_pktmbuf_free(m);
+	}
+	assert_int_equal(w->l->latency.count, 6);
+	assert_int_equal(w->l->latency.max_ns, 20);
+	assert_int_equal(mr_lane_in_flight(w->l), 0);
+	assert_balanced(w);
+}
+
+static void to_second_port_shorter(uint32_t i, struct mr_desc_out *d, void *arg)
+{
+	(void)arg;
+	if (i == 2) {
+		d->port = 1;
+		d->length = 20;
+		d->head += 14;
+	}
+}
+
+static void a_changed_frame_leaves_with_its_new_head_and_length(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *m;
+
+	send_frames(4);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, to_second_port_shorter, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), 4);
+	assert_int_equal(rte_ring_count(env.out[0]), 3);
+	m = take(env.out[1]);
+	assert_int_equal(m->data_len, 20);
+	assert_int_equal(m->pkt_len, 20);
+	assert_int_equal(m->data_off, RTE_PKTMBUF_HEADROOM + 14);
+	rte_pktmbuf_free(m);
+	assert_int_equal(counter(w, MR_C_tx_bytes), 60 + 61 + 63 + 20);
+	assert_balanced(w);
+}
+
+static void bad(uint32_t i, struct mr_desc_out *d, void *arg)
+{
+	(void)arg;
+	switch (i) {
+	case 0:
+		d->length = ELEMENT; /* head + length runs into the neighbour */
+		break;
+	case 1:
+		d->head = UINT16_MAX;
+		break;
+	case 2:
+		d->verdict = MR_DROP + 1;
+		break;
+	case 3:
+		d->verdict = MR_DROP;
+		d->arg = MR_REASON_COUNT;
+		break;
+	case 4:
+		d->length = MR_FRAME_MIN - 1;
+		break;
+	case 5:
+		d->port = 2;
+		break;
+	case 6:
+		d->verdict = MR_DROP;
+		d->arg = MR_REASON_consumed;
+		break;
+	default:
+		break;
+	}
+}
+
+static void impossible_results_never_reach_a_port(void **state)
+{
+	struct world *w = *state;
+
+	send_frames(BATCH);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, bad, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), BATCH);
+	assert_int_equal(counter(w, MR_C_tx_drop_bad_result), 5);
+	assert_int_equal(counter(w, MR_C_tx_drop_no_port), 1);
+	assert_int_equal(counter(w, MR_C_gpu_drop_consumed), 1);
+	assert_int_equal(counter(w, MR_C_tx_packets), 1);
+	assert_int_equal(rte_ring_count(env.out[0]), 1);
+	assert_balanced(w);
+}
+
+static void reason(uint32_t i, struct mr_desc_out *d, void *arg)
+{
+	(void)arg;
+	d->verdict = MR_DROP;
+	d->arg = (uint16_t)i;
+}
+
+static void every_reason_has_its_counter(void **state)
+{
+	struct world *w = *state;
+
+	send_frames(MR_REASON_COUNT);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, reason, NULL);
+	mr_tx_poll(&w->l->tx, 2);
+#define REASON(name, help) assert_int_equal(counter(w, MR_C_gpu_drop_##name), 1);
+#include "mr_reasons.def"
+#undef REASON
+	assert_balanced(w);
+}
+
+static void masks(uint32_t i, struct mr_desc_out *d, void *arg)
+{
+	static const uint16_t mask[] = {3, 2, 0, 6, 0x8000};
+
+	(void)arg;
+	d->verdict = MR_TX_MASK;
+	d->arg = mask[i];
+}
+
+static void a_mask_sends_one_buffer_to_several_ports(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *a, *b;
+
+	send_frames(5);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, masks, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), 5);
+	/* 3: both. 2: second. 0: nowhere. 6: second, and one that is not there. 0x8000: not there.
+	 */
+	assert_int_equal(counter(w, MR_C_made_packets), 2);
+	assert_int_equal(counter(w, MR_C_tx_packets), 4);
+	assert_int_equal(counter(w, MR_C_tx_drop_no_port), 3);
+	assert_balanced(w);
+	a = take(env.out[0]);
+	b = take(env.out[1]);
+	assert_ptr_equal(a, b);
+	assert_int_equal(rte_mbuf_refcnt_read(a), 2);
+	rte_pktmbuf_free(a);
+	rte_pktmbuf_free(b);
+}
+
+static void fill_out(int port)
+{
+	while (rte_ring_free_count(env.out[port]) > 0)
+		assert_int_equal(rte_ring_enqueue(env.out[port], frame(60)), 0);
+}
+
+static void to_port_i_mod_2(uint32_t i, struct mr_desc_out *d, void *arg)
+{
+	(void)arg;
+	d->port = i % 2;
+}
+
+static void a_stalled_port_loses_by_name_and_the_other_goes_on(void **state)
+{
+	struct world *w = *state;
+
+	fill_out(0);
+	send_frames(8);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, to_port_i_mod_2, NULL);
+	mr_tx_poll(&w->l->tx, 100);
+	assert_int_equal(rte_ring_count(env.out[1]), 4);
+	assert_int_equal(w->l->tx.waiting, 4);
+	assert_int_equal(mr_lane_in_flight(w->l), 4);
+	assert_balanced(w);
+	mr_tx_poll(&w->l->tx, 100 + TX_TIMEOUT - 1);
+	assert_int_equal(w->l->tx.waiting, 4);
+	mr_tx_poll(&w->l->tx, 100 + TX_TIMEOUT);
+	assert_int_equal(counter(w, MR_C_tx_drop_stalled), 4);
+	assert_int_equal(mr_lane_in_flight(w->l), 0);
+	assert_balanced(w);
+}
+
+static void a_port_that_recovers_gets_what_waited_in_order(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *m;
+
+	fill_out(0);
+	send_frames(8);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, NULL, NULL);
+	mr_tx_poll(&w->l->tx, 100);
+	assert_int_equal(w->l->tx.waiting, 8);
+	drain_ring(env.out[0]);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 200), 8);
+	for (uint32_t i = 0; i < 8; i++) {
+		m = take(env.out[0]);
+		assert_int_equal(m->data_len, 60 + i);
+		rte_pktmbuf_free(m);
+	}
+	assert_int_equal(counter(w, MR_C_tx_bytes), counter(w, MR_C_rx_bytes));
+	assert_balanced(w);
+}
+
+static void a_full_backlog_holds_the_slot_at_its_cursor(void **state)
+{
+	struct world *w = *state;
+
+	w->l->tx.q[0].limit = 5;
+	fill_out(0);
+	send_frames(8);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, NULL, NULL);
+	mr_tx_poll(&w->l->tx, 100);
+	assert_int_equal(w->l->tx.waiting, 5);
+	assert_int_equal(w->l->tx.cursor, 5);
+	assert_int_equal(mr_ring_outstanding(&w->l->ring), 1);
+	assert_int_equal(mr_lane_in_flight(w->l), 8);
+	assert_balanced(w);
+	mr_tx_poll(&w->l->tx, 100 + TX_TIMEOUT);
+	assert_int_equal(counter(w, MR_C_tx_drop_stalled), 5);
+	assert_int_equal(w->l->tx.waiting, 3);
+	assert_int_equal(mr_ring_outstanding(&w->l->ring), 0);
+	assert_balanced(w);
+}
+
+static void a_port_without_link_loses_at_once_by_name(void **state)
+{
+	struct world *w = *state;
+
+	fill_out(0);
+	w->l->tx.q[0].link_down = 1;
+	send_frames(3);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, NULL, NULL);
+	mr_tx_poll(&w->l->tx, 2);
+	mr_tx_poll(&w->l->tx, 3);
+	assert_int_equal(counter(w, MR_C_tx_drop_link), 3);
+	assert_int_equal(mr_lane_in_flight(w->l), 0);
+	assert_balanced(w);
+}
+
+static void without_a_timeout_a_packet_waits_for_ever(void **state)
+{
+	struct world *w = *state;
+
+	w->l->tx.timeout_tsc = 0;
+	fill_out(0);
+	send_frames(3);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, NULL, NULL);
+	mr_tx_poll(&w->l->tx, 2);
+	mr_tx_poll(&w->l->tx, UINT64_MAX / 2);
+	assert_int_equal(w->l->tx.waiting, 3);
+	assert_int_equal(mr_counters_dropped(&w->l->counters), 0);
+}
+
+static void slots_finished_out_of_order_leave_in_order(void **state)
+{
+	struct world *w = *state;
+
+	send_frames(2 * BATCH);
+	mr_rx_poll(&w->l->rx, 1);
+	mr_rx_poll(&w->l->rx, 2);
+	w->l->rx.workers = 2;
+	mr_rx_flush(&w->l->rx);
+	finish(w, 1, NULL, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 3), 0);
+	finish(w, 0, NULL, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 4), 2 * BATCH);
+	assert_balanced(w);
+}
+
+static uint16_t make_port(const char *name, struct rte_ring *rx, struct rte_ring *tx)
+{
+	struct rte_eth_conf conf = {0};
+	int port = rte_eth_from_rings(name, &rx, 1, &tx, 1, 0);
+
+	assert_true(port >= 0);
+	assert_int_equal(rte_eth_dev_configure((uint16_t)port, 1, 1, &conf), 0);
+	assert_int_equal(
+		rte_eth_rx_queue_setup((uint16_t)port, 0, 64, SOCKET_ID_ANY, NULL, env.pool), 0);
+	assert_int_equal(rte_eth_tx_queue_setup((uint16_t)port, 0, 64, SOCKET_ID_ANY, NULL), 0);
+	assert_int_equal(rte_eth_dev_start((uint16_t)port), 0);
+	return (uint16_t)port;
+}
+
+static int setup_env(void **state)
+{
+	struct rte_pktmbuf_extmem mem = {.buf_len = REGION, .elt_size = ELEMENT};
+	struct rte_ring *unused;
+
+	(void)state;
+	env.region = aligned_alloc(65536, MR_ALIGN_UP(REGION, 65536));
+	mem.buf_ptr = env.region;
+	mem.buf_iova = (uint64_t)(uintptr_t)env.region;
+	env.pool = rte_pktmbuf_pool_create_extbuf(
+		"own", BUFFERS, 0, 0, ELEMENT, SOCKET_ID_ANY, &mem, 1);
+	env.foreign = rte_pktmbuf_pool_create("foreign", 16, 0, 0, ELEMENT, SOCKET_ID_ANY);
+	env.in = rte_ring_create("in", 64, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	env.out[0] = rte_ring_create("out0", TX_RING, SOCKET_ID_ANY, 0);
+	env.out[1] = rte_ring_create("out1", TX_RING, SOCKET_ID_ANY, 0);
+	unused = rte_ring_create("unused", 64, SOCKET_ID_ANY, 0);
+	assert_true(env.pool && env.foreign && env.in && env.out[0] && env.out[1] && unused);
+	env.port_in = make_port("a", env.in, unused);
+	env.port_out[0] = make_port("b", unused, env.out[0]);
+	env.port_out[1] = make_port("c", unused, env.out[1]);
+	return 0;
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	char *argv[] = {"test_lane", "--no-huge", "--no-pci", "-m", "128", "--no-telemetry",
+		"--no-shconf", "--file-prefix", "mr-test-lane", "--log-level", "error", "-l", "0"};
+	const struct CMUnitTest tests[] = {
+		CASE(an_idle_kernel_gets_a_partial_slot_at_once),
+		CASE(a_busy_kernel_gets_a_partial_slot_after_the_timeout),
+		CASE(a_full_slot_is_given_and_the_next_burst_opens_another),
+		CASE(descriptors_say_where_the_frame_is),
+		CASE(unusable_buffers_are_dropped_by_name_and_the_rest_keeps_its_order),
+		CASE(a_full_ring_blocks_and_counts_nothing_lost),
+		CASE(a_full_ring_sheds_by_name),
+		CASE(unchanged_slots_leave_in_order_through_the_first_port),
+		CASE(a_changed_frame_leaves_with_its_new_head_and_length),
+		CASE(impossible_results_never_reach_a_port),
+		CASE(every_reason_has_its_counter),
+		CASE(a_mask_sends_one_buffer_to_several_ports),
+		CASE(a_stalled_port_loses_by_name_and_the_other_goes_on),
+		CASE(a_port_that_recovers_gets_what_waited_in_order),
+		CASE(a_full_backlog_holds_the_slot_at_its_cursor),
+		CASE(a_port_without_link_loses_at_once_by_name),
+		CASE(without_a_timeout_a_packet_waits_for_ever),
+		CASE(slots_finished_out_of_order_leave_in_order),
+	};
+
+	if (rte_eal_init((int)(sizeof(argv) / sizeof(argv[0])), argv) < 0)
+		return 1;
+	return cmocka_run_group_tests(tests, setup_env, NULL);
+}
