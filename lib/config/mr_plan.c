@@ -1,1 +1,78 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_plan_priv.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+void mr_plan_refuse(struct mr_plan_work *w, const char *key, const char *hint, const char *fmt, ...)
+{
+	char message[MR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	mr_problem_add(w->ps, mr_config_line(w->cfg, key), key, hint, "%s", message);
+}
+
+void mr_plan_warn(struct mr_plan_work *w, const char *fmt, ...)
+{
+	struct mr_plan *p = w->plan;
+	va_list ap;
+
+	if (p->warnings_count == MR_WARNINGS_MAX)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(p->warnings[p->warnings_count++], MR_TEXT_MAX, fmt, ap);
+	va_end(ap);
+}
+
+/* From the command line, else the file, else the file's stem; problems carry the file's name. */
+static void plan_name(struct mr_plan_work *w, const char *name)
+{
+	const char *file = strrchr(w->ps->file, '/');
+	size_t bytes;
+
+	if (name == NULL)
+		name = w->cfg->name;
+	if (name != NULL) {
+		bytes = strlen(name);
+	} else {
+		const char *dot;
+
+		name = file != NULL ? file + 1 : w->ps->file;
+		dot = strrchr(name, '.');
+		bytes = dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name);
+	}
+	if (bytes == 0 || bytes >= MR_NAME_MAX || strspn(name, NAME_CHARACTERS) < bytes) {
+		mr_plan_refuse(w, "name",
+			"set name: or --name with 1 to 31 letters, digits, '_' and '-'",
+			"'%.*s' cannot name the instance", (int)(bytes < 64 ? bytes : 64), name);
+		return;
+	}
+	memcpy(w->plan->name, name, bytes);
+}
+
+int mr_plan_build(const struct mr_config *cfg, const struct mr_host *host, const char *name,
+	struct mr_plan *ret_plan, struct mr_problems *problems)
+{
+	struct mr_plan_work w = {cfg, host, ret_plan, problems};
+	uint32_t before = problems->count;
+
+	memset(ret_plan, 0, sizeof(*ret_plan));
+	ret_plan->drain_ms = cfg->drain_ms;
+	ret_plan->host_timeout_ms = cfg->host_timeout_ms;
+	ret_plan->log_level = cfg->log_level;
+	plan_name(&w, name);
+	mr_plan_devices(&w);
+	mr_plan_ports(&w);
+	mr_plan_lanes(&w);
+	mr_plan_queues(&w);
+	mr_plan_pools(&w);
+	mr_plan_eal(&w);
+	return problems->count == before ? 0 : -EINVAL;
+}

@@ -16,6 +16,14 @@
  *
  * The plan shows that sum and refuses fewer.
  *
+ * A buffer is headroom plus the longest frame of the receiving port. A lane whose
+ * receiving port takes longer frames than one of its sending ports is refused,
+ * because such a frame would be lost at the far end of the lane.
+ *
+ * Paths. The first entry of the lane's list that can hold is taken: `direct`
+ * cannot where the driver would copy with the CPU into the memory of a real GPU.
+ * The plan says what can hold; that it does hold is proven at start-up.
+ *
  * Regions. There is one packet region per device and memory kind; every lane's
  * pool of that kind is carved from it, a whole number of 64-byte units each,
  * and it ends with one page of padding.
@@ -34,7 +42,7 @@
 #define MR_EAL_ARGS_MAX 64u
 #define MR_REGION_PAGE 65536u /* GPU page, the unit of registration */
 #define MR_HEADROOM 128u      /* RTE_PKTMBUF_HEADROOM */
-#define MR_KERNELS_MAX 8u
+#define MR_WARNINGS_MAX 32u
 
 enum mr_port_kind {
 	MR_PORT_VDEV, /* any DPDK virtual device */
@@ -124,6 +132,9 @@ struct mr_plan {
 	uint32_t lanes_count;
 	uint32_t drain_ms, host_timeout_ms, log_level;
 	uint64_t pinned_bytes, direct_bytes; /* totals, for people */
+	/* What the operator should know and may live with, a sentence each. */
+	char warnings[MR_WARNINGS_MAX][MR_TEXT_MAX];
+	uint32_t warnings_count;
 };
 
 /*

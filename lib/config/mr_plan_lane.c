@@ -1,1 +1,354 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_plan_priv.h"
+
+#include "mr_nearest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void plan_stage(struct mr_plan_work *w, uint32_t lane, uint32_t i)
+{
+	const struct mr_config_stage *c = &w->cfg->lanes[lane].stages[i];
+	struct mr_plan_stage *s = &w->plan->lanes[lane].stages[i];
+	char key[96];
+	size_t used = 0;
+
+	mr_stage_param_defaults(s->desc, s->params);
+	for (uint32_t k = 0; k < c->params_count; k++) {
+		struct mr_err err;
+
+		if (mr_stage_param_set(
+			    s->desc, c->params[k].key, c->params[k].value, s->params, &err) == 0)
+			continue;
+		snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.%s", lane, i,
+			c->params[k].key);
+		mr_plan_refuse(w, key, "see millrace stages", "%s", err.msg);
+	}
+	for (uint32_t k = 0; k < s->desc->params_count; k++) {
+		const struct mr_param_desc *p = &s->desc->params[k];
+		uint32_t v;
+
+		memcpy(&v, s->params + p->offset, sizeof(v));
+		if (p->type == MR_PARAM_REASON)
+			used += (size_t)snprintf(s->text + used, sizeof(s->text) - used, "%s%s=%s",
+				k > 0 ? " " : "", p->name, mr_reason_name((enum mr_reason)v));
+		else
+			used += (size_t)snprintf(s->text + used, sizeof(s->text) - used, "%s%s=%u",
+				k > 0 ? " " : "", p->name, v);
+		if (used >= sizeof(s->text))
+			used = sizeof(s->text) - 1;
+		if (s->desc->id != MR_STAGE_forward || strcmp(p->name, "port") != 0 ||
+			v < w->plan->lanes[lane].tx_count)
+			continue;
+		snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.port", lane, i);
+		mr_plan_refuse(w, key, "count from 0 in the lane's tx list",
+			"forward to entry %u, but the tx list has %u", v,
+			w->plan->lanes[lane].tx_count);
+	}
+}
+
+void mr_plan_stages(struct mr_plan_work *w, uint32_t lane)
+{
+	const struct mr_config_lane *c = &w->cfg->lanes[lane];
+	struct mr_plan_lane *l = &w->plan->lanes[lane];
+	char key[96];
+
+	l->stages_count = c->stages_count;
+	for (uint32_t i = 0; i < c->stages_count; i++) {
+		char hint[128] = "see millrace stages";
+		struct mr_nearest n;
+
+		l->stages[i].desc = mr_stage_find(c->stages[i].use);
+		if (l->stages[i].desc != NULL) {
+			l->stages[i].counter_base = l->counters_count;
+			l->counters_count += l->stages[i].desc->counters_count;
+			if (l->stages[i].desc->work > l->work)
+				l->work = l->stages[i].desc->work;
+			plan_stage(w, lane, i);
+			continue;
+		}
+		mr_nearest_init(&n, c->stages[i].use);
+		for (uint32_t k = 0; mr_stage_at(k) != NULL; k++)
+			mr_nearest_offer(&n, mr_stage_at(k)->name);
+		if (mr_nearest_get(&n) != NULL)
+			snprintf(hint, sizeof(hint), "did you mean '%s'?", mr_nearest_get(&n));
+		snprintf(key, sizeof(key), "lanes[%u].stages[%u].use", lane, i);
+		mr_plan_refuse(w, key, hint, "there is no stage '%s'", c->stages[i].use);
+	}
+	snprintf(key, sizeof(key), "lanes[%u].stages", lane);
+	if (l->counters_count > MR_COUNTERS_MAX)
+		mr_plan_refuse(w, key, "use fewer stages",
+			"the stages have %u counters together, a lane has room for %u",
+			l->counters_count, MR_COUNTERS_MAX);
+}
+
+/* Order is kept by one worker: a second would run beside the first. */
+static void plan_workers(struct mr_plan_work *w, uint32_t lane)
+{
+	const struct mr_config_lane *c = &w->cfg->lanes[lane];
+	struct mr_plan_lane *l = &w->plan->lanes[lane];
+	const char *ordered = NULL;
+	char key[64];
+
+	l->workers = c->workers;
+	snprintf(key, sizeof(key), "lanes[%u].workers", lane);
+	if (c->workers > c->slots)
+		mr_plan_refuse(w, key, "give at least as many slots as workers",
+			"%u workers cannot share %u slots", c->workers, c->slots);
+	for (uint32_t i = 0; i < l->stages_count; i++)
+		if (l->stages[i].desc != NULL && l->stages[i].desc->ordered)
+			ordered = l->stages[i].desc->name;
+	if (c->workers == 1 || (ordered == NULL && c->tick_us == 0))
+		return;
+	l->workers = 1;
+	if (ordered != NULL)
+		snprintf(l->workers_why, sizeof(l->workers_why),
+			"1 of %u: stage '%s' needs every packet of the lane in order", c->workers,
+			ordered);
+	else
+		snprintf(l->workers_why, sizeof(l->workers_why),
+			"1 of %u: a tick must reach all of the lane's state, which is one worker's",
+			c->workers);
+}
+
+static bool is_software(const struct mr_plan_port *p)
+{
+	return p->kind != MR_PORT_PCI;
+}
+
+/* Whether direct can hold towards a port; if not, why says so. */
+static bool direct_holds(
+	const struct mr_plan_device *d, const struct mr_plan_port *p, char why[MR_TEXT_MAX])
+{
+	if (d->sim || !is_software(p))
+		return true;
+	snprintf(why, MR_TEXT_MAX,
+		"the driver of port '%s' would copy with the CPU into the memory of GPU '%s'",
+		p->name, d->name);
+	return false;
+}
+
+struct wish {
+	const enum mr_path *list;
+	uint32_t count;
+	char key[64];
+};
+
+static struct wish make_wish(const struct mr_config_lane *c, uint32_t lane, bool rx)
+{
+	const enum mr_path *own = rx ? c->rx_path : c->tx_path;
+	uint32_t count = rx ? c->rx_path_count : c->tx_path_count;
+	struct wish wish = {count > 0 ? own : c->path, count > 0 ? count : c->path_count, ""};
+
+	snprintf(wish.key, sizeof(wish.key), "lanes[%u].%s", lane,
+		count == 0   ? "path"
+			: rx ? "rx_path"
+			     : "tx_path");
+	return wish;
+}
+
+/* Returns whether the list may be judged further. */
+static bool check_list(struct mr_plan_work *w, uint32_t lane, const char *name,
+	const enum mr_path *list, uint32_t count)
+{
+	uint32_t before = w->ps->count;
+	char key[64];
+
+	for (uint32_t i = 0; i < count; i++) {
+		snprintf(key, sizeof(key), "lanes[%u].%s[%u]", lane, name, i);
+		if (list[i] == MR_PATH_STAGED)
+			mr_plan_refuse(w, key, "use pinned, which every port and GPU can do",
+				"staged copies are not available in this version");
+		for (uint32_t k = 0; k < i; k++) {
+			if (list[k] != list[i])
+				continue;
+			mr_plan_refuse(w, key, "name each path once", "%s is already in the list",
+				mr_path_name(list[i]));
+			break;
+		}
+	}
+	return w->ps->count == before;
+}
+
+/* The first wish that can hold, or MR_PATH_COUNT. */
+static enum mr_path choose(const struct wish *wish, bool holds)
+{
+	for (uint32_t i = 0; i < wish->count; i++)
+		if (wish->list[i] == MR_PATH_PINNED || (wish->list[i] == MR_PATH_DIRECT && holds))
+			return wish->list[i];
+	return MR_PATH_COUNT;
+}
+
+static void explain(const struct mr_plan_device *d, struct mr_plan_lane *l, bool software,
+	const struct wish *wish, const char *why)
+{
+	if (l->rx_path == MR_PATH_PINNED && wish->list[0] == MR_PATH_DIRECT)
+		snprintf(l->path_why, sizeof(l->path_why), "second choice: %.400s", why);
+	else if (l->rx_path == MR_PATH_PINNED)
+		snprintf(l->path_why, sizeof(l->path_why),
+			"first choice: host memory that device '%s' maps", d->name);
+	else if (d->sim)
+		snprintf(l->path_why, sizeof(l->path_why),
+			"first that holds: memory of the software device, written by the %s",
+			software ? "port's driver" : "NIC");
+	else
+		snprintf(l->path_why, sizeof(l->path_why),
+			"first that holds: NIC and GPU '%s' are both on PCI; proven at start-up",
+			d->name);
+}
+
+static void plan_path(struct mr_plan_work *w, uint32_t lane)
+{
+	const struct mr_config_lane *c = &w->cfg->lanes[lane];
+	struct mr_plan_lane *l = &w->plan->lanes[lane];
+	const struct mr_plan_device *d = &w->plan->devices[l->device];
+	struct wish rx = make_wish(c, lane, true);
+	struct wish tx = make_wish(c, lane, false);
+	char rx_why[MR_TEXT_MAX] = "", tx_why[MR_TEXT_MAX] = "";
+	bool rx_holds = direct_holds(d, &w->plan->ports[l->rx_port], rx_why);
+	bool tx_holds = true;
+
+	for (uint32_t t = 0; t < l->tx_count && tx_holds; t++)
+		tx_holds = direct_holds(d, &w->plan->ports[l->tx[t].port], tx_why);
+	if (c->rx_path_count == 0 && c->tx_path_count == 0) {
+		/* One list for both: what is taken holds on both sides. */
+		if (!tx_holds && rx_holds)
+			memcpy(rx_why, tx_why, sizeof(rx_why));
+		rx_holds = tx_holds = rx_holds && tx_holds;
+	}
+	l->rx_path = choose(&rx, rx_holds);
+	l->tx_path = choose(&tx, tx_holds);
+	if (l->rx_path == MR_PATH_COUNT)
+		mr_plan_refuse(
+			w, rx.key, "add pinned to the list", "direct cannot hold: %.400s", rx_why);
+	else if (l->tx_path == MR_PATH_COUNT)
+		mr_plan_refuse(
+			w, tx.key, "add pinned to the list", "direct cannot hold: %.400s", tx_why);
+	else if (l->rx_path != l->tx_path)
+		mr_plan_refuse(w, c->tx_path_count > 0 ? tx.key : rx.key,
+			"let rx_path and tx_path be the same, or leave both out",
+			"packets would arrive %s and leave %s, and copying between the two is not "
+			"available in this version",
+			mr_path_name(l->rx_path), mr_path_name(l->tx_path));
+	else
+		explain(d, l, is_software(&w->plan->ports[l->rx_port]), &rx,
+			rx_why[0] != '\0' ? rx_why : tx_why);
+}
+
+static void check_core(struct mr_plan_work *w, uint32_t lane)
+{
+	int32_t core = w->plan->lanes[lane].core;
+	char key[64];
+	char hint[96];
+
+	snprintf(key, sizeof(key), "lanes[%u].core", lane);
+	if (core < 0)
+		return;
+	for (uint32_t k = 0; k < lane; k++) {
+		if (w->plan->lanes[k].core != core)
+			continue;
+		mr_plan_refuse(w, key, "give each lane a core of its own, or any",
+			"core %d already polls for lane '%s'", core, w->plan->lanes[k].name);
+		break;
+	}
+	if (!w->host->known)
+		return;
+	snprintf(hint, sizeof(hint), "use 0 to %u, or any", w->host->cpus - 1);
+	if ((uint32_t)core >= w->host->cpus || core >= (int32_t)MR_CPUS_MAX)
+		mr_plan_refuse(w, key, hint, "this machine has no core %d", core);
+	else if (!w->host->cpu_online[core])
+		mr_plan_refuse(w, key, "switch it on, or use another", "core %d is offline", core);
+	else if (!w->host->cpu_allowed[core])
+		mr_plan_refuse(w, key,
+			"widen the cpuset or affinity of this process, or use another",
+			"core %d is not among the CPUs that this process may use", core);
+}
+
+static void plan_tx(struct mr_plan_work *w, uint32_t lane)
+{
+	const struct mr_config_lane *c = &w->cfg->lanes[lane];
+	struct mr_plan_lane *l = &w->plan->lanes[lane];
+	char key[64];
+
+	l->tx_count = c->tx_count;
+	for (uint32_t t = 0; t < c->tx_count; t++) {
+		snprintf(key, sizeof(key), "lanes[%u].tx[%u].port", lane, t);
+		l->tx[t].port = mr_plan_find_port(w, c->tx[t].port, key);
+		l->tx[t].queue = c->tx[t].queue;
+		if (l->tx[t].port == MR_PLAN_NONE)
+			continue;
+		l->tx[t].backlog = w->plan->ports[l->tx[t].port].tx_ring;
+		if (l->rx_port == MR_PLAN_NONE ||
+			w->plan->ports[l->rx_port].mtu <= w->plan->ports[l->tx[t].port].mtu)
+			continue;
+		mr_plan_refuse(w, key, "give both ports the same mtu, or the sending one more",
+			"port '%s' takes frames of mtu %u, which port '%s' (mtu %u) cannot send",
+			w->plan->ports[l->rx_port].name, w->plan->ports[l->rx_port].mtu,
+			w->plan->ports[l->tx[t].port].name, w->plan->ports[l->tx[t].port].mtu);
+	}
+}
+
+static bool is_resolved(const struct mr_plan_lane *l)
+{
+	bool all = l->rx_port != MR_PLAN_NONE && l->device != MR_PLAN_NONE;
+
+	for (uint32_t t = 0; t < l->tx_count; t++)
+		all &= l->tx[t].port != MR_PLAN_NONE;
+	return all;
+}
+
+static void plan_lane(struct mr_plan_work *w, uint32_t i)
+{
+	const struct mr_config_lane *c = &w->cfg->lanes[i];
+	struct mr_plan_lane *l = &w->plan->lanes[i];
+	bool lists;
+	char key[64];
+
+	snprintf(l->name, sizeof(l->name), "%s", c->name);
+	l->core = c->core;
+	l->batch = c->batch_packets;
+	l->timeout_us = c->batch_timeout_us;
+	l->slots = c->slots;
+	l->overload = c->overload;
+	l->tick_us = c->tick_us;
+	l->tx_timeout_us = c->tx_timeout_us;
+	l->rx_queue = c->rx.queue;
+	snprintf(key, sizeof(key), "lanes[%u].rx.port", i);
+	l->rx_port = mr_plan_find_port(w, c->rx.port, key);
+	snprintf(key, sizeof(key), "lanes[%u].device", i);
+	l->device = mr_plan_find_device(w, c->device, key);
+	plan_tx(w, i);
+	snprintf(key, sizeof(key), "lanes[%u].slots", i);
+	if ((c->slots & (c->slots - 1)) != 0)
+		mr_plan_refuse(
+			w, key, "use 2, 4, 8, ... 4096", "%u is not a power of two", c->slots);
+	check_core(w, i);
+	mr_plan_stages(w, i);
+	plan_workers(w, i);
+	lists = check_list(w, i, "path", c->path, c->path_count);
+	lists &= check_list(w, i, "rx_path", c->rx_path, c->rx_path_count);
+	lists &= check_list(w, i, "tx_path", c->tx_path, c->tx_path_count);
+	if (lists && is_resolved(l))
+		plan_path(w, i);
+	if (l->device != MR_PLAN_NONE)
+		w->plan->devices[l->device].blocks[l->work] += l->workers;
+}
+
+void mr_plan_lanes(struct mr_plan_work *w)
+{
+	w->plan->lanes_count = w->cfg->lanes_count;
+	for (uint32_t i = 0; i < w->cfg->lanes_count; i++) {
+		char key[64];
+
+		plan_lane(w, i);
+		snprintf(key, sizeof(key), "lanes[%u].name", i);
+		for (uint32_t k = 0; k < i; k++) {
+			if (strcmp(w->plan->lanes[k].name, w->plan->lanes[i].name) != 0)
+				continue;
+			mr_plan_refuse(w, key, "give each lane its own name",
+				"lane '%s' is already in line %u", w->plan->lanes[i].name,
+				w->cfg->lanes[k].line);
+			break;
+		}
+	}
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_plan_priv - the parts of mr_plan_build and what they share.
+ *
+ * A part reads the intent, fills its members of the plan and adds a problem for
+ * everything it refuses. Later parts skip what an earlier one could not resolve
+ * (an index of MR_PLAN_NONE), so that one mistake gives one sentence.
+ */
+#ifndef MR_PLAN_PRIV_H
+#define MR_PLAN_PRIV_H
+
+#include "mr_plan.h"
+
+#define MR_PLAN_NONE UINT32_MAX
+
+struct mr_plan_work {
+	const struct mr_config *cfg;
+	const struct mr_host *host;
+	struct mr_plan *plan;
+	struct mr_problems *ps;
+};
+
+/* mr_plan_refuse adds a problem at the line of key. */
+void mr_plan_refuse(struct mr_plan_work *w, const char *key, const char *hint, const char *fmt, ...)
+	MR_PRINTF(4, 5);
+void mr_plan_warn(struct mr_plan_work *w, const char *fmt, ...) MR_PRINTF(2, 3);
+
+/* The index of a name among ports or devices, or MR_PLAN_NONE after a problem at key. */
+uint32_t mr_plan_find_port(struct mr_plan_work *w, const char *name, const char *key);
+uint32_t mr_plan_find_device(struct mr_plan_work *w, const char *name, const char *key);
+
+void mr_plan_devices(struct mr_plan_work *w);
+void mr_plan_ports(struct mr_plan_work *w);
+void mr_plan_lanes(struct mr_plan_work *w);
+void mr_plan_queues(struct mr_plan_work *w); /* after lanes */
+void mr_plan_stages(struct mr_plan_work *w, uint32_t lane);
+void mr_plan_pools(struct mr_plan_work *w); /* after queues */
+void mr_plan_eal(struct mr_plan_work *w);   /* last */
+
+#endif
