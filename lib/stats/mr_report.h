@@ -27,7 +27,8 @@
  * BASE/dpdk/millrace-NAME/dpdk_telemetry.v2, with the suffix :N where a living
  * process has that one already. BASE is $RUNTIME_DIRECTORY if set (systemd),
  * else /var/run for root and $XDG_RUNTIME_DIR or /tmp for others. A client looks
- * there and in /run/millrace, the RuntimeDirectory of the service. A socket that
+ * there and, unless $RUNTIME_DIRECTORY is set, in /run/millrace, where a service
+ * with RuntimeDirectory=millrace has it. A socket that
  * refuses the connection is left over from a killed instance. Every wait is
  * bounded (2 s for a reply, 10 s in all) and so is every reply.
  *

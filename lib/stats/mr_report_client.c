@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define SOCKET_NAME "dpdk_telemetry.v2"
-#define BASES_MAX 3u
+#define BASES_MAX 2u
 #define FOUND_MAX 64u /* instances listed */
 
 /* Where DPDK puts runtime directories, see mr_report.h; returns how many. */
@@ -24,8 +24,10 @@ static size_t bases(const char *ret_base[BASES_MAX])
 	const char *by_user = getenv("XDG_RUNTIME_DIR");
 	size_t n = 0;
 
-	if (by_systemd != NULL)
-		ret_base[n++] = by_systemd;
+	if (by_systemd != NULL) {
+		ret_base[0] = by_systemd;
+		return 1;
+	}
 	if (getuid() == 0)
 		ret_base[n++] = "/var/run";
 	else
