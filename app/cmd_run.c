@@ -106,8 +106,8 @@ static void print_json(json_t *j)
 static void print_failure(const struct options *o, json_t *errors)
 {
 	if (o->json)
-		print_json(json_pack("{s:o, s:b, s:f, s:s}", "errors", errors, "balanced", 1,
-			"duration_s", 0.0, "exit_reason", "error"));
+		print_json(json_pack("{s:o, s:f, s:s}", "errors", errors, "duration_s", 0.0,
+			"exit_reason", "error"));
 	else
 		json_decref(errors);
 }

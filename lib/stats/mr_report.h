@@ -71,7 +71,7 @@ struct mr_report_lane {
 	const char *rx_path; /* direct pinned staged */
 	const char *tx_path;
 	const char *path_verdict; /* direct pinned staged unproven */
-	const char *guard;        /* on on(software-dma) unavailable */
+	const char *guard;        /* on on(software-dma) off unavailable */
 	const char *guard_by;     /* pkey mprotect none */
 	struct mr_report_evidence evidence[MR_REPORT_EVIDENCE_MAX];
 	uint32_t evidence_count;
