@@ -9,14 +9,18 @@
 #ifndef MR_CMD_H
 #define MR_CMD_H
 
+#include "mr_plan.h"
+
+#include <jansson.h>
+
 enum mr_exit {
 	MR_EXIT_CLEAN = 0,
-	MR_EXIT_FAILURE = 1,  /* run-time failure */
+	MR_EXIT_FAILURE = 1, /* run-time failure */
 	MR_EXIT_USAGE = 2,
-	MR_EXIT_GPU = 3,      /* GPU lost or stalled */
-	MR_EXIT_PORT = 4,     /* port lost */
+	MR_EXIT_GPU = 3,       /* GPU lost or stalled */
+	MR_EXIT_PORT = 4,      /* port lost */
 	MR_EXIT_UNDRAINED = 5, /* stopped before drained */
-	MR_EXIT_CONFIG = 78,  /* configuration or preflight */
+	MR_EXIT_CONFIG = 78,   /* configuration or preflight */
 };
 
 struct mr_cmd {
@@ -34,5 +38,18 @@ int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv);
 
 /* Prints "usage: millrace NAME USAGE" to stderr and returns MR_EXIT_USAGE. */
 int mr_cmd_usage(const struct mr_cmd *self);
+
+/* Prints "file:line: key: message; hint" to stderr, a line for each problem. */
+void mr_cmd_print_problems(const struct mr_problems *ps);
+
+/* A new array of {file, line, key, message, hint}; NULL without memory. */
+json_t *mr_cmd_problems_json(const struct mr_problems *ps);
+
+/* A new string; bytes that are not UTF-8 (a file's name may hold any) become '?'. */
+json_t *mr_cmd_json_text(const char *text);
+
+/* A plan for people, and as an object (tests/schema/check.schema.json). */
+void mr_cmd_print_plan(const struct mr_plan *p);
+json_t *mr_cmd_plan_json(const struct mr_plan *p);
 
 #endif
