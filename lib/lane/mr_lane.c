@@ -48,12 +48,9 @@ void mr_lane_loop(struct mr_lane *lane)
 	lane->state = MR_LANE_RUN;
 	publish(lane);
 	while (lane->state != MR_LANE_HALT) {
-		uint32_t moved = mr_tx_poll(&lane->tx, now);
+		uint32_t moved = mr_lane_turn(lane, now);
 		uint64_t then = now;
 
-		if (MR_LIKELY(lane->state == MR_LANE_RUN))
-			moved += mr_rx_poll(&lane->rx, now);
-		lane->counters.c[MR_C_turns]++;
 		now = rte_rdtsc();
 		if (moved != 0) {
 			lane->counters.c[MR_C_busy_cycles] += now - then;

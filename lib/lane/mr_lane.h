@@ -51,6 +51,17 @@ struct mr_lane {
 	struct mr_published pub MR_CACHE_ALIGNED;
 };
 
+/* mr_lane_turn is one turn of the loop; returns how many packets moved. */
+static inline uint32_t mr_lane_turn(struct mr_lane *lane, uint64_t now)
+{
+	uint32_t moved = mr_tx_poll(&lane->tx, now);
+
+	if (MR_LIKELY(lane->state == MR_LANE_RUN))
+		moved += mr_rx_poll(&lane->rx, now);
+	lane->counters.c[MR_C_turns]++;
+	return moved;
+}
+
 /* mr_lane_loop runs the lane on the calling thread until HALT. */
 void mr_lane_loop(struct mr_lane *lane);
 

@@ -37,6 +37,7 @@ struct mr_ring {
 /* What the lane keeps beside a slot; the kernel never sees it. */
 struct mr_ring_note {
 	uint64_t opened_tsc; /* its first packet arrived */
+	uint64_t bytes;      /* of its frames */
 	uint32_t count;      /* packets handed over */
 };
 

@@ -6,85 +6,32 @@
 
 #define SHED_BURST 64
 
-/*
- * refcnt and nb_segs are the second and third 16-bit words from data_off on, so
- * one masked compare says "one owner, one segment".
- */
-#define REARM_MASK UINT64_C(0x0000ffffffff0000)
-#define REARM_GOOD UINT64_C(0x0000000100010000)
-_Static_assert(offsetof(struct rte_mbuf, refcnt) == offsetof(struct rte_mbuf, data_off) + 2, "");
-_Static_assert(offsetof(struct rte_mbuf, nb_segs) == offsetof(struct rte_mbuf, data_off) + 4, "");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "descriptors are built as words");
-
-static inline uint64_t rearm_word(const struct rte_mbuf *m)
-{
-	uint64_t w;
-
-	memcpy(&w, &m->data_off, sizeof(w));
-	return w;
-}
-
-/* The descriptor as one word: position, length << 32, head << 48. */
-static inline uint64_t describe(uint64_t offset, const struct rte_mbuf *m, uint64_t rearm)
-{
-	return offset / MR_UNIT | (uint64_t)m->data_len << 32 | rearm << 48;
-}
-
-static inline bool offset_bad(const struct mr_rx *rx, uint64_t offset)
-{
-	return offset > rx->region_bytes || offset % MR_UNIT != 0;
-}
-
-/* One packet of the burst is not as it should be: take the good, free and count the rest. */
-static __attribute__((noinline)) uint32_t describe_checked(
-	struct mr_rx *rx, struct rte_mbuf **m, uint32_t n, uint64_t *desc)
+/* Something in the burst is not as it should be: keep the good, free and count the rest. */
+static __attribute__((noinline, cold)) uint32_t describe_each(
+	struct mr_rx *rx, struct rte_mbuf **m, uint32_t n, uint64_t *desc, uint64_t *ret_bytes)
 {
 	uint32_t kept = 0;
 
+	*ret_bytes = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t offset = (uint64_t)(uintptr_t)m[i]->buf_addr - rx->region;
-		uint64_t rearm = rearm_word(m[i]);
+		uint64_t offset = (uint64_t)(uintptr_t)m[i]->buf_addr - rx->region, bytes;
 
-		if (m[i]->nb_segs != 1)
-			rx->counters->c[MR_C_rx_drop_oversize]++;
-		else if (offset_bad(rx, offset))
-			rx->counters->c[MR_C_rx_drop_foreign]++;
-		else if ((rearm & REARM_MASK) != REARM_GOOD)
-			rx->counters->c[MR_C_rx_drop_shared]++;
-		else {
-			desc[kept] = describe(offset, m[i], rearm);
+		if (mr_rx_describe_scalar(
+			    &m[i], 1, rx->region, rx->region_limit, &desc[kept], &bytes)) {
+			*ret_bytes += bytes;
 			m[kept++] = m[i];
 			continue;
 		}
+		if (m[i]->nb_segs != 1)
+			rx->counters->c[MR_C_rx_drop_oversize]++;
+		else if (offset > rx->region_limit || offset % MR_UNIT != 0)
+			rx->counters->c[MR_C_rx_drop_foreign]++;
+		else
+			rx->counters->c[MR_C_rx_drop_shared]++;
 		rx->counters->c[MR_C_rx_bytes] += m[i]->pkt_len;
 		rte_pktmbuf_free(m[i]);
 	}
 	return kept;
-}
-
-/* Describes a burst; returns how many of it stay, moved to the front. */
-static inline uint32_t describe_burst(
-	struct mr_rx *rx, struct rte_mbuf **m, uint32_t n, uint64_t *desc)
-{
-	uint64_t bytes = 0, bad = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t offset = (uint64_t)(uintptr_t)m[i]->buf_addr - rx->region;
-		uint64_t rearm = rearm_word(m[i]);
-
-		bad |= (uint64_t)offset_bad(rx, offset) | ((rearm & REARM_MASK) ^ REARM_GOOD);
-		desc[i] = describe(offset, m[i], rearm);
-		bytes += m[i]->data_len;
-	}
-	rx->counters->c[MR_C_rx_packets] += n;
-	if (MR_UNLIKELY(bad != 0)) {
-		n = describe_checked(rx, m, n, desc);
-		bytes = 0;
-		for (uint32_t i = 0; i < n; i++)
-			bytes += m[i]->data_len;
-	}
-	rx->counters->c[MR_C_rx_bytes] += bytes;
-	return n;
 }
 
 static inline uint32_t burst(struct mr_rx *rx, struct rte_mbuf **m, uint32_t n)
@@ -127,8 +74,8 @@ uint32_t mr_rx_poll(struct mr_rx *rx, uint64_t now)
 	struct mr_ring *ring = rx->ring;
 	struct mr_ring_note *slot;
 	struct rte_mbuf **m;
-	uint64_t *desc;
-	uint32_t index, n;
+	uint64_t *desc, bytes;
+	uint32_t index, n, kept;
 
 	if (MR_UNLIKELY(mr_ring_full(ring))) {
 		rx->counters->c[MR_C_ring_full]++;
@@ -146,9 +93,17 @@ uint32_t mr_rx_poll(struct mr_rx *rx, uint64_t now)
 		rx->counters->c[MR_C_rx_bytes] +=
 			*rte_pktmbuf_mtod(m[0], const volatile uint8_t *) & 0;
 #endif
-		if (rx->fill == 0)
+		if (rx->fill == 0) {
 			slot->opened_tsc = now;
-		rx->fill += describe_burst(rx, m, n, desc);
+			slot->bytes = 0;
+		}
+		rx->counters->c[MR_C_rx_packets] += n;
+		kept = n;
+		if (MR_UNLIKELY(!rx->describe(m, n, rx->region, rx->region_limit, desc, &bytes)))
+			kept = describe_each(rx, m, n, desc, &bytes);
+		rx->counters->c[MR_C_rx_bytes] += bytes;
+		slot->bytes += bytes;
+		rx->fill += kept;
 	}
 	if (rx->fill == 0)
 		return n;

@@ -26,6 +26,7 @@
 
 #include "mr_guard.h"
 #include "mr_ring.h"
+#include "mr_rx_describe.h"
 #include "mr_stats.h"
 
 struct rte_mbuf;
@@ -39,8 +40,9 @@ struct mr_rx {
 	struct mr_guard *guard; /* NULL for hardware ports: their driver copies nothing */
 	uint64_t timeout_tsc;
 	uint64_t region;       /* address of the packet region */
-	uint64_t region_bytes; /* up to the last position at which a buffer may start */
-	uint32_t fill;         /* packets in the open slot */
+	uint64_t region_limit; /* last offset at which a buffer may start */
+	mr_rx_describe_fn describe;
+	uint32_t fill; /* packets in the open slot */
 	uint32_t workers;
 	uint16_t port, queue;
 	bool shed;

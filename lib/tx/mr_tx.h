@@ -55,6 +55,7 @@ struct mr_tx {
 	uint32_t waiting; /* packets in all backlogs */
 	uint32_t room;    /* bytes of a buffer */
 	uint32_t tx_count;
+	bool avx2;            /* this CPU has it */
 	uint64_t timeout_tsc; /* 0: for ever */
 	uint64_t ns_per_tsc;  /* fixed point, MR_TX_TSC_SHIFT bits of fraction */
 	struct mr_txq q[MR_TX_MAX];

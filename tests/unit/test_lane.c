@@ -67,7 +67,8 @@ static int setup(void **state)
 		.slots = w->notes,
 		.timeout_tsc = TIMEOUT,
 		.region = (uint64_t)(uintptr_t)env.region,
-		.region_bytes = REGION - ELEMENT,
+		.describe = mr_rx_describe_best(),
+		.region_limit = REGION - ELEMENT,
 		.workers = 1,
 		.port = env.port_in};
 	w->l->tx.ring = &w->l->ring;
@@ -78,6 +79,7 @@ static int setup(void **state)
 	w->l->tx.room = ELEMENT;
 	w->l->tx.tx_count = 2;
 	w->l->tx.timeout_tsc = TX_TIMEOUT;
+	w->l->tx.avx2 = __builtin_cpu_supports("avx2");
 	w->l->tx.ns_per_tsc = 1u << MR_TX_TSC_SHIFT;
 	for (int i = 0; i < 2; i++) {
 		w->l->tx.q[i] = (struct mr_txq){.port = env.port_out[i],

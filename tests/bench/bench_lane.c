@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Instructions of a lane, counted and not timed.
+ *
+ *     bench_lane ring|null BATCH LENGTH TURNS
+ *
+ * One lane over a software port; the test plays the kernel between two turns, so
+ * that no turn is an empty poll and every slot is full. Under callgrind with
+ * --collect-atstart=no only the lane's turns are collected; the difference of
+ * two run lengths removes what is left of the start. Prints the packets moved.
+ *
+ *     ring   net_ring looped onto itself: the cheapest driver there is
+ *     null   net_null, whose receive allocates and whose send frees every buffer
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <valgrind/callgrind.h>
+
+#include "mr_lane.h"
+
+#define SLOTS 4u
+#define RING 512u
+#define CACHE 512u
+
+static void die(const char *what)
+{
+	fprintf(stderr, "bench_lane: %s\n", what);
+	exit(1);
+}
+
+static void *zeroed(size_t bytes)
+{
+	void *p = aligned_alloc(65536, MR_ALIGN_UP(bytes, 65536));
+
+	if (p == NULL)
+		die("out of memory");
+	memset(p, 0, bytes);
+	return p;
+}
+
+static uint16_t open_port(
+	const char *kind, uint32_t length, struct rte_mempool *pool, struct rte_ring *loop)
+{
+	struct rte_eth_conf conf = {.rxmode.mtu = 9000};
+	char args[64];
+	uint16_t port;
+
+	if (strcmp(kind, "ring") == 0) {
+		port = (uint16_t)rte_eth_from_rings("loop", &loop, 1, &loop, 1, 0);
+	} else {
+		snprintf(args, sizeof(args), "size=%u,copy=0", length);
+		if (rte_vdev_init("net_null0", args) != 0 ||
+			rte_eth_dev_get_port_by_name("net_null0", &port) != 0)
+			die("net_null");
+	}
+	if (rte_eth_dev_configure(port, 1, 1, &conf) != 0 ||
+		rte_eth_rx_queue_setup(port, 0, RING, SOCKET_ID_ANY, NULL, pool) != 0 ||
+		rte_eth_tx_queue_setup(port, 0, RING, SOCKET_ID_ANY, NULL) != 0 ||
+		rte_eth_dev_start(port) != 0)
+		die("port");
+	return port;
+}
+
+/* Answers every outstanding slot: unchanged, to the first port. */
+static void play_kernel(struct mr_ring *r, uint8_t *out)
+{
+	for (uint32_t seq = r->tail; seq != r->head; seq++) {
+		struct mr_slot_in *in = mr_ring_in(r, seq);
+		struct mr_slot_out *o =
+			(struct mr_slot_out *)(out + (size_t)(seq & r->mask) * r->stride);
+		struct mr_desc_out *d = (struct mr_desc_out *)(o + 1);
+
+		for (uint32_t i = 0; i < in->count; i++)
+			d[i] = (struct mr_desc_out){.length = mr_slot_desc_in(in)[i].length,
+				.head = mr_slot_desc_in(in)[i].head};
+		mr_store_release(&o->done, seq + 1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	char *eal[] = {argv[0], "--no-huge", "--no-pci", "-m", "256", "--no-telemetry",
+		"--no-shconf", "--file-prefix", "mr-bench-lane", "--log-level", "error", "-l", "0"};
+	uint32_t batch, length, turns, element, buffers = 4096;
+	struct rte_pktmbuf_extmem mem = {0};
+	struct rte_mempool *pool;
+	struct mr_lane *l = zeroed(sizeof(*l));
+	struct rte_ring *loop;
+	uint8_t *out;
+
+	if (argc != 5)
+		die("usage: bench_lane ring|null BATCH LENGTH TURNS");
+	batch = (uint32_t)atoi(argv[2]);
+	length = (uint32_t)atoi(argv[3]);
+	turns = (uint32_t)atoi(argv[4]);
+	if (rte_eal_init((int)(sizeof(eal) / sizeof(eal[0])), eal) < 0)
+		die("EAL");
+	element = MR_ALIGN_UP(RTE_PKTMBUF_HEADROOM + length, MR_UNIT);
+	mem.elt_size = (uint16_t)element;
+	mem.buf_len = (size_t)buffers * element;
+	mem.buf_ptr = zeroed(mem.buf_len);
+	mem.buf_iova = (uint64_t)(uintptr_t)mem.buf_ptr;
+	pool = rte_pktmbuf_pool_create_extbuf(
+		"bench", buffers, CACHE, 0, (uint16_t)element, SOCKET_ID_ANY, &mem, 1);
+	loop = rte_ring_create("loop", 4096, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	if (pool == NULL || loop == NULL)
+		die("pool");
+	out = zeroed(SLOTS * MR_SLOT_BYTES(batch));
+	if (mr_ring_init(&l->ring, zeroed(SLOTS * MR_SLOT_BYTES(batch)), NULL, out, SLOTS, batch, 0,
+		    NULL) != 0)
+		die("ring");
+	l->state = MR_LANE_RUN;
+	l->rx = (struct mr_rx){.ring = &l->ring,
+		.counters = &l->counters,
+		.mbufs = zeroed(SLOTS * batch * sizeof(void *)),
+		.slots = zeroed(SLOTS * sizeof(struct mr_ring_note)),
+		.timeout_tsc = UINT64_MAX,
+		.region = mem.buf_iova,
+		.describe = mr_rx_describe_best(),
+		.region_limit = mem.buf_len - element,
+		.workers = 1,
+		.port = open_port(argv[1], length, pool, loop)};
+	l->tx.ring = &l->ring;
+	l->tx.counters = &l->counters;
+	l->tx.latency = &l->latency;
+	l->tx.mbufs = l->rx.mbufs;
+	l->tx.slots = l->rx.slots;
+	l->tx.room = element;
+	l->tx.tx_count = 1;
+	l->tx.avx2 = __builtin_cpu_supports("avx2");
+	l->tx.ns_per_tsc = 1u << MR_TX_TSC_SHIFT;
+	l->tx.q[0] = (struct mr_txq){.port = l->rx.port,
+		.wait = zeroed(RING * sizeof(void *)),
+		.wait_tsc = zeroed(RING * sizeof(uint64_t)),
+		.mask = RING - 1,
+		.limit = RING};
+	for (uint32_t i = 0; strcmp(argv[1], "ring") == 0 && i < batch * 2; i++) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+		m->data_len = (uint16_t)length;
+		m->pkt_len = length;
+		rte_ring_enqueue(loop, m);
+	}
+	for (uint32_t i = 0; i < turns; i++) {
+		uint64_t now = rte_rdtsc();
+
+		CALLGRIND_TOGGLE_COLLECT;
+		mr_lane_turn(l, now);
+		CALLGRIND_TOGGLE_COLLECT;
+		play_kernel(&l->ring, out);
+	}
+	printf("%llu packets, %llu slots\n", (unsigned long long)l->counters.c[MR_C_tx_packets],
+		(unsigned long long)l->counters.c[MR_C_slots_given]);
+	return mr_counters_balanced(&l->counters, mr_lane_in_flight(l)) ? 0 : 1;
+}
