@@ -120,7 +120,7 @@ static void print_counters(struct prom *p)
 
 static void print_stage_counters(struct prom *p)
 {
-	static const char family[] = "millrace_stage_counter_total";
+	static const char family[] = "millrace_stage_events_total";
 	size_t i, position;
 	json_t *lane, *stage, *v;
 	const char *counter;
