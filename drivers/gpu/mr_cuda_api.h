@@ -79,6 +79,7 @@ enum {
 	MR_CU_FLUSH_TARGET_CURRENT_CTX = 0,
 	MR_CU_FLUSH_TO_OWNER = 100,
 	MR_CU_STREAM_NON_BLOCKING = 1,
+	MR_CU_STREAM_WAIT_VALUE_FLUSH = 1 << 30,
 	MR_CU_MEMHOSTALLOC_PORTABLE = 1,
 	MR_CU_MEMHOSTALLOC_DEVICEMAP = 2,
 	MR_CU_MEMHOSTREGISTER_PORTABLE = 1,
@@ -143,6 +144,8 @@ enum {
 
 #define MR_CUDA_API_OPTIONAL(CUDA_API)                                                             \
 	CUDA_API(cuFlushGPUDirectRDMAWrites, (int target, int scope))                              \
+	CUDA_API(cuStreamWaitValue32_v2,                                                           \
+		(mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags))    \
 	CUDA_API(cuMemGetHandleForAddressRange,                                                    \
 		(void *ret_handle, mr_cu_deviceptr ptr, size_t bytes, int type,                    \
 			unsigned long long flags))

@@ -38,12 +38,19 @@ struct mr_gpu_drv_info {
 	bool gpudirect_rdma;
 	bool dma_buf;
 	int writes_ordering; /* MR_CU_WRITES_ORDERING_* */
-	int flush_options;   /* MR_CU_FLUSH_OPTION_* bits */
+	int flush_options;   /* MR_CU_FLUSH_OPTION_* bits that mr_gpu_drv_flush can use */
 	bool can_map;        /* device memory can be mapped for the CPU */
 };
 
 /* mr_gpu_drv_get gives the device behind a gpudev id, or NULL if another driver has it. */
 struct mr_gpu_drv *mr_gpu_drv_get(int16_t dev_id);
+
+/*
+ * gpudev and the vdev bus hand on no words and few codes. mr_gpu_drv_last_error
+ * gives the sentence of this thread's last gpudev call or probe that this driver
+ * refused; code is 0 if there was none.
+ */
+void mr_gpu_drv_last_error(struct mr_err *ret_err);
 
 MR_MUST_USE int mr_gpu_drv_info(
 	struct mr_gpu_drv *d, struct mr_gpu_drv_info *ret_info, struct mr_err *err);

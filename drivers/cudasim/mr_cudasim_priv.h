@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_cudasim_priv - the software device's own structures.
+ *
+ * Locks    sim_table guards the list of devices only. Each device has one lock
+ *          for all it owns; it is never held while a block's code runs. Order:
+ *          table, then device.
+ */
+#ifndef MR_CUDASIM_PRIV_H
+#define MR_CUDASIM_PRIV_H
+
+#include "mr_cuda_api.h"
+#include "mr_err.h"
+#include "mr_sim_image.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define SIM_DEVICES 32
+#define SIM_FAULTS 8
+#define SIM_PAGE ((size_t)64 << 10)
+#define SIM_SM_THREADS 2048u
+#define SIM_SM_BLOCKS 32u
+#define SIM_BLOCK_THREADS 1024u
+
+enum sim_fault_kind {
+	SIM_FAULT_UNUSED,
+	/* counted calls: `at` is the number of the one that fails */
+	SIM_FAULT_ALLOC,
+	SIM_FAULT_HOSTALLOC,
+	SIM_FAULT_REGISTER,
+	SIM_FAULT_MAP,
+	SIM_FAULT_MODULE,
+	SIM_FAULT_LAUNCH,
+	/* timed: `at` is milliseconds after the first launch */
+	SIM_FAULT_STALL,
+	SIM_FAULT_IDLE,
+	SIM_FAULT_DIE,
+	SIM_FAULT_LOST,
+	SIM_FAULT_KINDS,
+};
+
+struct sim_fault {
+	enum sim_fault_kind kind;
+	uint32_t block;
+	uint32_t at;
+};
+
+struct sim_options {
+	size_t mem_bytes, bar_bytes;
+	int multiprocessors;
+	int writes_ordering, flush_options;
+	bool gdr, dmabuf, map;
+	uint64_t seed;
+	uint32_t faults_count;
+	struct sim_fault fault[SIM_FAULTS];
+};
+
+int sim_options_parse(const char *text, struct sim_options *ret_options, struct mr_err *err);
+
+enum sim_memory {
+	SIM_MEMORY_DEVICE,     /* pages of the arena */
+	SIM_MEMORY_HOST,       /* cuMemHostAlloc: a memfd of its own */
+	SIM_MEMORY_REGISTERED, /* somebody else's; alias == primary */
+};
+
+struct sim_range {
+	struct sim_range *next;
+	enum sim_memory memory;
+	uint8_t *primary, *alias;
+	size_t bytes; /* as asked for */
+	size_t span;  /* whole pages that it occupies */
+	int sync_memops;
+};
+
+/* One CPU mapping of device memory. */
+struct sim_view {
+	struct sim_view *next;
+	struct sim_range *range;
+	uint8_t *host;
+	size_t bytes;
+};
+
+struct sim_stream {
+	struct sim_stream *next;
+};
+
+struct sim_module {
+	struct sim_module *next;
+	const struct mr_sim_image *image;
+};
+
+struct sim_launch;
+
+struct sim_block {
+	struct sim_launch *launch;
+	uint32_t index;
+	uint32_t fault; /* enum mr_sim_fault, read by the block while it polls */
+	pthread_t thread;
+};
+
+struct sim_launch {
+	struct sim_launch *next;
+	struct sim_device *dev;
+	struct sim_stream *stream; /* NULL once the stream was destroyed */
+	const struct mr_sim_kernel *kernel;
+	uint64_t argument;
+	uint32_t cost;    /* threads of a multiprocessor that one block takes up */
+	uint32_t running; /* blocks that have not ended */
+	uint32_t blocks_count;
+	struct sim_block block[];
+};
+
+struct sim_device {
+	mr_cu_device ordinal;
+	struct sim_options options;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* a block ended, a place became free, a fault is due */
+	uint32_t context_refs;
+	mr_cu_result sticky; /* what every call returns once the context is lost */
+	uint32_t calls[SIM_FAULT_KINDS];
+	uint64_t flushes;
+
+	int arena_fd;
+	uint8_t *arena, *arena_alias;
+	struct sim_range *ranges; /* those of the arena are in address order */
+	struct sim_view *views;
+	size_t shown_bytes;
+
+	struct sim_stream *streams;
+	struct sim_module *modules;
+	struct sim_launch *launches;
+	uint32_t resident; /* threads of all multiprocessors taken up by running blocks */
+
+	bool fault_thread_runs, closing;
+	pthread_t fault_thread;
+	uint64_t first_launch_ns;
+};
+
+/*
+ * sim_enter locks the device of this thread's current context. NULL: *ret_r says
+ * why, and nothing is locked.
+ */
+struct sim_device *sim_enter(mr_cu_result *ret_r);
+mr_cu_result sim_leave(struct sim_device *dev, mr_cu_result r);
+
+/* Counts a call of that kind; true if this is the one to fail. */
+bool sim_fault_now(struct sim_device *dev, enum sim_fault_kind kind);
+
+/* memory */
+int sim_memory_init(struct sim_device *dev, struct mr_err *err);
+void sim_memory_fini(struct sim_device *dev);
+/* Frees what the context held; the arena stays. */
+void sim_memory_reset(struct sim_device *dev);
+struct sim_range *sim_range_find(struct sim_device *dev, const void *ptr, size_t bytes);
+/* Where kernels find ptr, which lies in the range at either address. */
+uint8_t *sim_alias(const struct sim_range *range, const void *ptr);
+mr_cu_result sim_mem_alloc(mr_cu_deviceptr *ret_ptr, size_t bytes);
+mr_cu_result sim_mem_free(mr_cu_deviceptr ptr);
+mr_cu_result sim_mem_address_range(
+	mr_cu_deviceptr *ret_base, size_t *ret_bytes, mr_cu_deviceptr ptr);
+mr_cu_result sim_mem_host_alloc(void **ret_ptr, size_t bytes, unsigned int flags);
+mr_cu_result sim_mem_free_host(void *ptr);
+mr_cu_result sim_mem_host_register(void *ptr, size_t bytes, unsigned int flags);
+mr_cu_result sim_mem_host_unregister(void *ptr);
+mr_cu_result sim_mem_host_device_pointer(
+	mr_cu_deviceptr *ret_ptr, void *host_ptr, unsigned int flags);
+mr_cu_result sim_pointer_get(void *ret_data, int attribute, mr_cu_deviceptr ptr);
+mr_cu_result sim_pointer_set(const void *value, int attribute, mr_cu_deviceptr ptr);
+mr_cu_result sim_mem_handle(
+	void *ret_handle, mr_cu_deviceptr ptr, size_t bytes, int type, unsigned long long flags);
+mr_cu_result sim_map(mr_cu_deviceptr ptr, size_t bytes, void **ret_host);
+mr_cu_result sim_unmap(void *host);
+mr_cu_result sim_kernel_address(const void *ptr, mr_cu_deviceptr *ret_address);
+
+/* modules, streams, launches */
+void sim_launch_fini(struct sim_device *dev);
+mr_cu_result sim_module_load(mr_cu_module *ret_module, const void *image);
+mr_cu_result sim_module_unload(mr_cu_module module);
+mr_cu_result sim_module_function(mr_cu_function *ret_fn, mr_cu_module module, const char *name);
+mr_cu_result sim_occupancy(int *ret_blocks, mr_cu_function fn, int block_size, size_t shared_bytes);
+mr_cu_result sim_launch_kernel(mr_cu_function fn, unsigned int grid_x, unsigned int grid_y,
+	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+	unsigned int shared_bytes, mr_cu_stream stream, void **params, void **extra);
+mr_cu_result sim_stream_create(mr_cu_stream *ret_stream, unsigned int flags);
+mr_cu_result sim_stream_destroy(mr_cu_stream stream);
+mr_cu_result sim_stream_query(mr_cu_stream stream);
+mr_cu_result sim_stream_synchronize(mr_cu_stream stream);
+mr_cu_result sim_stream_wait_value(
+	mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags);
+mr_cu_result sim_copy_in(mr_cu_deviceptr to, const void *from, size_t bytes, mr_cu_stream stream);
+mr_cu_result sim_copy_out(void *to, mr_cu_deviceptr from, size_t bytes, mr_cu_stream stream);
+
+#endif
