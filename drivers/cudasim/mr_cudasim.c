@@ -279,6 +279,11 @@ static mr_cu_result sim_context_release(mr_cu_device ordinal)
 	if (last) {
 		sim_launch_fini(dev);
 		sim_memory_reset(dev);
+		/* A new context heals what one kernel did, but not the device. */
+		pthread_mutex_lock(&dev->lock);
+		if (dev->sticky == MR_CUDA_ERROR_LAUNCH_FAILED)
+			dev->sticky = MR_CUDA_SUCCESS;
+		pthread_mutex_unlock(&dev->lock);
 	}
 	return r;
 }

@@ -173,7 +173,10 @@ mr_cu_result sim_map(mr_cu_deviceptr ptr, size_t bytes, void **ret_host);
 mr_cu_result sim_unmap(void *host);
 mr_cu_result sim_kernel_address(const void *ptr, mr_cu_deviceptr *ret_address);
 
-/* modules, streams, launches */
+/* modules, launches, streams */
+struct sim_stream *sim_stream_find(struct sim_device *dev, mr_cu_stream stream);
+/* Frees the launches of a stream that have ended; returns whether one still runs. */
+bool sim_stream_reap(struct sim_device *dev, const struct sim_stream *s);
 void sim_launch_fini(struct sim_device *dev);
 mr_cu_result sim_module_load(mr_cu_module *ret_module, const void *image);
 mr_cu_result sim_module_unload(mr_cu_module module);

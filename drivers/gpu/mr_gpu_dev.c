@@ -200,7 +200,7 @@ int mr_gpu_dev_open(const struct mr_cuda_api *api, mr_cu_device device, const ch
 	d->dev_id = dev_id;
 	snprintf(d->name, sizeof(d->name), "%s", name);
 	snprintf(d->info.guard, sizeof(d->info.guard), "%s", guard);
-	pthread_mutex_init(&d->memory_lock, NULL);
+	pthread_mutex_init(&d->lock, NULL);
 	rc = read_info(d, err);
 	if (rc != 0)
 		goto fail;
@@ -226,15 +226,28 @@ fail:
 
 void mr_gpu_dev_close(struct mr_gpu_drv *d)
 {
+	bool busy = false;
+
 	devices_remove(d);
 	if (d->context != NULL && mr_gpu_enter(d, NULL) == 0) {
-		mr_gpu_mem_free_all(d);
-		if (d->copies != NULL)
-			(void)d->api->cuStreamDestroy_v2(d->copies);
+		busy = mr_gpu_busy(d);
+		if (!busy) {
+			mr_gpu_mem_free_all(d);
+			if (d->copies != NULL)
+				(void)d->api->cuStreamDestroy_v2(d->copies);
+		}
 		mr_gpu_leave(d);
 	}
-	if (d->context != NULL)
+	/* The software device ends its kernels with the context, before their memory. */
+	if (d->context != NULL && (!busy || strcmp(d->info.provider, "sim") == 0))
 		(void)d->api->cuDevicePrimaryCtxRelease_v2(d->device);
-	pthread_mutex_destroy(&d->memory_lock);
+	while (d->launches != NULL) {
+		struct mr_gpu_drv_launch *l = d->launches;
+
+		d->launches = l->next;
+		free(l);
+	}
+	mr_gpu_mem_forget(d);
+	pthread_mutex_destroy(&d->lock);
 	free(d);
 }

@@ -10,12 +10,6 @@ struct mr_gpu_drv_module {
 	mr_cu_module module;
 };
 
-struct mr_gpu_drv_launch {
-	struct mr_gpu_drv *drv;
-	mr_cu_stream stream;
-	char kernel[64];
-};
-
 int mr_gpu_drv_info(struct mr_gpu_drv *d, struct mr_gpu_drv_info *ret_info, struct mr_err *err)
 {
 	(void)err;
@@ -235,8 +229,23 @@ int mr_gpu_drv_launch(struct mr_gpu_drv_module *m, const char *kernel, uint32_t 
 		free(l);
 		return rc;
 	}
+	pthread_mutex_lock(&m->drv->lock);
+	l->next = m->drv->launches;
+	m->drv->launches = l;
+	pthread_mutex_unlock(&m->drv->lock);
 	*ret_launch = l;
 	return 0;
+}
+
+bool mr_gpu_busy(struct mr_gpu_drv *d)
+{
+	bool busy = false;
+
+	pthread_mutex_lock(&d->lock);
+	for (const struct mr_gpu_drv_launch *l = d->launches; l != NULL; l = l->next)
+		busy |= d->api->cuStreamQuery(l->stream) == MR_CUDA_ERROR_NOT_READY;
+	pthread_mutex_unlock(&d->lock);
+	return busy;
 }
 
 int mr_gpu_drv_launch_query(struct mr_gpu_drv_launch *l, struct mr_err *err)
@@ -260,10 +269,16 @@ int mr_gpu_drv_launch_query(struct mr_gpu_drv_launch *l, struct mr_err *err)
 int mr_gpu_drv_launch_free(struct mr_gpu_drv_launch *l, struct mr_err *err)
 {
 	struct mr_gpu_drv *d = l->drv;
+	struct mr_gpu_drv_launch **link = &d->launches;
 
 	if (mr_gpu_drv_launch_query(l, NULL) == 1)
 		return mr_err_set(
 			err, -EBUSY, "device %s: kernel %s still runs", d->name, l->kernel);
+	pthread_mutex_lock(&d->lock);
+	while (*link != l)
+		link = &(*link)->next;
+	*link = l->next;
+	pthread_mutex_unlock(&d->lock);
 	if (mr_gpu_enter(d, NULL) == 0) {
 		(void)d->api->cuStreamDestroy_v2(l->stream);
 		mr_gpu_leave(d);

@@ -31,8 +31,8 @@ struct mr_gpu_drv_image {
 
 struct mr_gpu_drv_info {
 	char name[64];
-	char provider[8]; /* "sim" or "cuda" */
-	char guard[16];   /* guard wanted: "auto", "pkey", "mprotect", "off" */
+	char provider[8];   /* "sim" or "cuda" */
+	char guard[16];     /* guard wanted: "auto", "pkey", "mprotect", "off" */
 	int driver_version; /* as cuDriverGetVersion: 13000 is 13.0 */
 	int multiprocessors;
 	bool gpudirect_rdma;
@@ -55,7 +55,10 @@ void mr_gpu_drv_last_error(struct mr_err *ret_err);
 MR_MUST_USE int mr_gpu_drv_info(
 	struct mr_gpu_drv *d, struct mr_gpu_drv_info *ret_info, struct mr_err *err);
 
-/* Page-locked host memory that kernels reach; bytes are rounded up to 64 KiB. */
+/*
+ * Page-locked host memory that kernels reach, aligned to 64 KiB; bytes are rounded
+ * up to that. Freeing any memory while a kernel runs is -EBUSY: CUDA would wait.
+ */
 MR_MUST_USE int mr_gpu_drv_host_alloc(
 	struct mr_gpu_drv *d, size_t bytes, void **ret_ptr, struct mr_err *err);
 MR_MUST_USE int mr_gpu_drv_host_free(struct mr_gpu_drv *d, void *ptr, struct mr_err *err);

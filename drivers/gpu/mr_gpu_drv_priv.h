@@ -47,8 +47,16 @@ struct mr_gpu_drv {
 	char pci[16];            /* "" for a software device */
 	mr_cu_stream copies;     /* uploads, downloads, flushes */
 	mr_cu_deviceptr flushed; /* word that a MEMOPS flush waits on, always 0 */
-	pthread_mutex_t memory_lock;
+	pthread_mutex_t lock;    /* for the two lists */
 	struct mr_gpu_memory_entry *memory;
+	struct mr_gpu_drv_launch *launches; /* until mr_gpu_drv_launch_free */
+};
+
+struct mr_gpu_drv_launch {
+	struct mr_gpu_drv_launch *next;
+	struct mr_gpu_drv *drv;
+	mr_cu_stream stream;
+	char kernel[64];
 };
 
 /*
@@ -60,7 +68,12 @@ MR_MUST_USE int mr_gpu_dev_open(const struct mr_cuda_api *api, mr_cu_device devi
 	const char *name, const char *guard, int16_t dev_id, struct mr_gpu_drv **ret_drv,
 	struct mr_err *err);
 
-/* mr_gpu_dev_close frees what is still allocated; errors of a lost device are ignored. */
+/*
+ * mr_gpu_dev_close frees what is still allocated; errors of a lost device are
+ * ignored. A real device on which a kernel still runs is left as it is, since
+ * every call that gives something back would wait for the kernel; the end of the
+ * process ends both. The software device ends its kernels by force.
+ */
 void mr_gpu_dev_close(struct mr_gpu_drv *d);
 
 /* enter makes the device's context current on this thread; leave restores what was. */
@@ -74,10 +87,16 @@ void mr_gpu_leave(struct mr_gpu_drv *d);
 int mr_gpu_fail(const struct mr_gpu_drv *d, struct mr_err *err, mr_cu_result r, const char *fmt,
 	...) MR_PRINTF(4, 5);
 
+/* Whether a kernel runs that was launched here; the context must be current. */
+bool mr_gpu_busy(struct mr_gpu_drv *d);
+
 /* Device memory, aligned to align or 64 KiB, whichever is more. -ENOMEM, -E2BIG. */
 MR_MUST_USE int mr_gpu_mem_alloc(
 	struct mr_gpu_drv *d, size_t bytes, size_t align, void **ret_ptr, struct mr_err *err);
-/* Mappings of the memory are ended first. -ENOENT: ptr is not the start of one. */
+/*
+ * Mappings of the memory are ended first. -ENOENT: ptr is not the start of one;
+ * -EBUSY: a kernel runs, behind which CUDA would wait.
+ */
 MR_MUST_USE int mr_gpu_mem_free(struct mr_gpu_drv *d, void *ptr, struct mr_err *err);
 
 /* Memory of the caller; kernels reach it at the same address. -EEXIST if it overlaps. */
@@ -93,5 +112,7 @@ MR_MUST_USE int mr_gpu_mem_unmap(struct mr_gpu_drv *d, void *ptr, struct mr_err 
 
 /* Ends mappings, then allocations, whatever the device answers. */
 void mr_gpu_mem_free_all(struct mr_gpu_drv *d);
+/* Empties the list without asking the device. */
+void mr_gpu_mem_forget(struct mr_gpu_drv *d);
 
 #endif

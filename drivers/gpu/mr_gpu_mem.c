@@ -43,10 +43,10 @@ static struct mr_gpu_memory_entry *entry_new(
 
 static void entry_add(struct mr_gpu_drv *d, struct mr_gpu_memory_entry *e)
 {
-	pthread_mutex_lock(&d->memory_lock);
+	pthread_mutex_lock(&d->lock);
 	e->next = d->memory;
 	d->memory = e;
-	pthread_mutex_unlock(&d->memory_lock);
+	pthread_mutex_unlock(&d->lock);
 }
 
 /* Takes an entry out of the list; NULL and a sentence if there is none. */
@@ -55,12 +55,12 @@ static struct mr_gpu_memory_entry *entry_take(struct mr_gpu_drv *d, enum mr_gpu_
 {
 	struct mr_gpu_memory_entry **link, *e;
 
-	pthread_mutex_lock(&d->memory_lock);
+	pthread_mutex_lock(&d->lock);
 	link = entry_link(d, kind, ptr);
 	e = *link;
 	if (e != NULL)
 		*link = e->next;
-	pthread_mutex_unlock(&d->memory_lock);
+	pthread_mutex_unlock(&d->lock);
 	if (e == NULL)
 		(void)mr_err_set(
 			err, -ENOENT, "device %s: %p is not the start of %s", d->name, ptr, what);
@@ -199,7 +199,7 @@ static void unmap_within(struct mr_gpu_drv *d, const uint8_t *ptr, size_t bytes)
 {
 	struct mr_gpu_memory_entry **link, *e;
 
-	pthread_mutex_lock(&d->memory_lock);
+	pthread_mutex_lock(&d->lock);
 	for (link = &d->memory; *link != NULL;) {
 		e = *link;
 		if (e->kind != MR_GPU_MEMORY_KIND_MAPPED ||
@@ -211,7 +211,7 @@ static void unmap_within(struct mr_gpu_drv *d, const uint8_t *ptr, size_t bytes)
 		(void)d->api->unmap((void *)e->base);
 		free(e);
 	}
-	pthread_mutex_unlock(&d->memory_lock);
+	pthread_mutex_unlock(&d->lock);
 }
 
 /* An entry whose memory CUDA did not take back stays in the list. */
@@ -220,7 +220,12 @@ static int release(struct mr_gpu_drv *d, struct mr_gpu_memory_entry *e, struct m
 	mr_cu_result r;
 	int rc = mr_gpu_enter(d, err);
 
-	if (rc == 0) {
+	if (rc == 0 && mr_gpu_busy(d)) {
+		mr_gpu_leave(d);
+		rc = mr_err_set(err, -EBUSY,
+			"device %s: memory at %p cannot be freed while a kernel runs", d->name,
+			(void *)e->ptr);
+	} else if (rc == 0) {
 		if (e->kind == MR_GPU_MEMORY_KIND_DEVICE)
 			unmap_within(d, e->ptr, e->bytes);
 		r = cuda_free(d, e->kind, e->base);
@@ -355,7 +360,7 @@ int mr_gpu_mem_map(
 		free(e);
 		return rc;
 	}
-	pthread_mutex_lock(&d->memory_lock);
+	pthread_mutex_lock(&d->lock);
 	if (bytes == 0 || entry_holding(d, ptr, bytes) == NULL)
 		rc = mr_err_set(err, -EINVAL,
 			"device %s: %zu bytes at %p are not within one allocation", d->name, bytes,
@@ -368,7 +373,7 @@ int mr_gpu_mem_map(
 		e->next = d->memory;
 		d->memory = e;
 	}
-	pthread_mutex_unlock(&d->memory_lock);
+	pthread_mutex_unlock(&d->lock);
 	mr_gpu_leave(d);
 	if (rc != 0)
 		free(e);
@@ -410,6 +415,16 @@ void mr_gpu_mem_free_all(struct mr_gpu_drv *d)
 			(void)d->api->cuMemHostUnregister(e->ptr);
 		else
 			(void)cuda_free(d, e->kind, e->base);
+		free(e);
+	}
+}
+
+void mr_gpu_mem_forget(struct mr_gpu_drv *d)
+{
+	while (d->memory != NULL) {
+		struct mr_gpu_memory_entry *e = d->memory;
+
+		d->memory = e->next;
 		free(e);
 	}
 }
