@@ -70,13 +70,12 @@ int mr_port_probe(struct mr_port *p, const struct mr_port_spec *spec, struct mr_
 int mr_port_map(
 	struct mr_port *p, void *addr, size_t bytes, const char **ret_kind, struct mr_err *err)
 {
-	*ret_kind = "dma-map";
+	/* The vdev bus answers 0 for drivers that have no such call. */
+	*ret_kind = p->software ? "none needed" : "dma-map";
 	if (rte_dev_dma_map(p->dev, addr, (uint64_t)(uintptr_t)addr, bytes) == 0)
 		return 0;
-	if (p->software && rte_errno == ENOTSUP) {
-		*ret_kind = "none needed";
+	if (p->software && rte_errno == ENOTSUP)
 		return 0;
-	}
 	return mr_err_set(err, -rte_errno,
 		"port '%s' (%s): rte_dev_dma_map of %zu bytes at %p: %s; for GPU memory load "
 		"nvidia-peermem, and check the IOMMU",

@@ -1,0 +1,140 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line: usage, configuration errors, and what check and stages print."""
+import json
+import pathlib
+import sys
+
+from harness import (
+    CLEAN, CONFIG, FAILURE, SOURCE, USAGE, case, check, check_equal, complaints, config,
+    lane, main, validate,
+)  # fmt: skip
+
+
+@case
+def wrong_usage_is_status_2_with_words_on_stderr_and_nothing_on_stdout(s):
+    path = str(s.write("good.yaml", good()))
+    for args in (
+        [], ["fly"], ["run"], ["run", path, path], ["run", path, "--fast"],
+        ["run", path, "--duration", "soon"], ["run", path, "--duration", "-1"],
+        ["run", path, "--duration", "0"], ["run", path, "--idle-exit", "nan"],
+        ["run", path, "--name"], ["check"], ["check", path, path], ["stats", "x"],
+        ["stats", "--json", "--prometheus"], ["stages", "x"],
+    ):  # fmt: skip
+        r = s.command(*args)
+        check_equal(r.status, USAGE, f"status of {args}: {r.told()}")
+        check(r.stderr.strip() != "", f"{args}: nothing on stderr")
+        check_equal(r.stdout, "", f"stdout of {args}")
+
+
+@case
+def help_and_version_are_asked_for_and_so_are_no_errors(s):
+    for args in (["--help"], ["help"], ["--version"]):
+        r = s.command(*args)
+        check_equal(r.status, CLEAN, f"status of {args}")
+        check("millrace" in r.stdout, f"{args}: {r.stdout}")
+
+
+def good():
+    return config(
+        {"p0": "net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap"}, [lane("l0", "p0", "p0", ["l2swap"])]
+    )
+
+
+BAD = """devices:
+  - {name: g0, device: sim}
+ports:
+  - {name: p0, device: "net_null0"}
+lanes:
+  - name: l0
+    rx: {port: p0, queue: 0}
+    tx: [{port: nowhere, queue: 0}]
+    core: any
+    device: g0
+    path: [direct]
+    slots: 3
+    stages:
+      - use: l2swop
+"""
+
+
+@case
+def a_wrong_configuration_is_status_78_with_every_error_named_by_line_and_key(s):
+    path = s.write("bad.yaml", BAD)
+    for command in ("run", "check"):
+        r = s.command(command, path, "--json")
+        check_equal(r.status, CONFIG, f"status of {command}: {r.told()}")
+        validate(f"{command}.schema.json", r.stdout)
+        errors = json.loads(r.stdout)["errors"]
+        found = {(e["line"], e["key"].rsplit(".", 1)[-1]) for e in errors}
+        check_equal(found, {(8, "port"), (12, "slots"), (14, "use")}, f"errors of {command}")
+        lines = [l for l in r.stderr.splitlines() if "bad.yaml:" in l]
+        check_equal(len(lines), len(errors), f"sentences of {command}: {r.stderr}")
+        check(any("l2swap" in l for l in lines), f"no word about l2swap: {r.stderr}")
+
+
+@case
+def a_file_that_is_not_there_or_empty_is_status_78(s):
+    s.write("empty.yaml", "")
+    for name in ("missing.yaml", "empty.yaml"):
+        r = s.command("run", name, "--json")
+        check_equal(r.status, CONFIG, f"status with {name}: {r.told()}")
+        validate("run.schema.json", r.stdout)
+        check(name in r.stderr, f"{name} is not named: {r.stderr}")
+        check_equal(len(r.stderr.strip().splitlines()), 1, f"lines with {name}: {r.stderr}")
+
+
+@case
+def a_capture_that_is_not_there_is_status_1_with_one_sentence(s):
+    r = s.run(good(), status=FAILURE)
+    said = complaints(r.stderr)
+    check_equal(len(said), 1, f"sentences: {r.stderr}")
+    check("p0" in said[0] and "in.pcap" in said[0], f"port and file are not named: {said[0]}")
+    check_equal(len(r.report["errors"]), 1, "errors")
+
+
+@case
+def a_run_without_json_prints_words_and_no_json(s):
+    path = s.write("null.yaml", config({"p0": "net_null0"}, [lane("l0", "p0", "p0")]))
+    r = s.command("run", path, "--duration", "0.2")
+    check_equal(r.status, CLEAN, f"status: {r.told()}")
+    check("l0" in r.stdout and "{" not in r.stdout, f"stdout: {r.stdout}")
+
+
+@case
+def the_shipped_configurations_pass_the_check(s):
+    for name in ("demo.yaml", "millrace.yaml"):
+        path = SOURCE / "config" / name
+        for more in ([], ["--no-host"]):
+            r = s.command("check", path, "--json", *more)
+            if name == "millrace.yaml" and not more:
+                # The manual shows cores and cards that this machine need not have.
+                check(r.status in (CLEAN, CONFIG), f"status with {name}: {r.told()}")
+            else:
+                check_equal(r.status, CLEAN, f"status with {name} {more}: {r.told()}")
+            validate("check.schema.json", r.stdout)
+
+
+@case
+def a_checked_configuration_prints_the_plan_and_opens_nothing(s):
+    path = s.write("good.yaml", good())  # its capture does not exist
+    r = s.command("check", path, "--json")
+    check_equal(r.status, CLEAN, f"status: {r.told()}")
+    validate("check.schema.json", r.stdout)
+    check("l2swap" in r.stdout, "the plan has no stages")
+    check_equal(sorted(p.name for p in pathlib.Path(s.path).glob("*.pcap")), [], "files made")
+
+
+@case
+def stages_lists_every_built_in_stage_with_its_parameters(s):
+    r = s.command("stages", "--json")
+    check_equal(r.status, CLEAN, f"status: {r.told()}")
+    validate("stages.schema.json", r.stdout)
+    text = s.command("stages")
+    check_equal(text.status, CLEAN, "status")
+    for word in ("forward", "l2swap", "drop", "checksum", "reason", "port"):
+        check(word in r.stdout, f"'{word}' is not in the JSON")
+        check(word in text.stdout, f"'{word}' is not in the text")
+
+
+sys.exit(main())

@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A device that fails: a sentence, an honest status, no hang, no packet without a name."""
+import sys
+
+import frames as fr
+from harness import (
+    CLEAN, FAILURE, GPU, Failed, case, check, check_equal, check_frames, complaints, config, judge,
+    lane, main, swapped,
+)  # fmt: skip
+
+# mr_cudasim.h has the list.
+CALLS = ("alloc", "hostalloc", "register", "map", "module", "launch")
+FLOOD = "net_null0,size=64,copy=0"
+CALLS_MAX = 40  # more of one kind than a start makes
+
+
+def two_paths(device, out):
+    """A start that allocates device and host memory and serves two divisions of work."""
+    return config(
+        {
+            "p0": f"net_pcap0,rx_pcap=in.pcap,tx_pcap={out}-0.pcap",
+            "p1": f"net_pcap1,rx_pcap=in.pcap,tx_pcap={out}-1.pcap",
+        },
+        [
+            lane("l0", "p0", "p0", ["l2swap"]),
+            lane("l1", "p1", "p1", ["checksum"], path="pinned", workers=2),
+        ],
+        device,
+    )
+
+
+def judge_refused(r, what):
+    """One sentence on stderr, one line of JSON that holds the same sentence."""
+    said = complaints(r.stderr)
+    check_equal(len(said), 1, f"sentences with {what}: {r.told()}")
+    check("g0" in said[0], f"{what}: the device is not named: {said[0]}")
+    errors = r.report["errors"]
+    check_equal(len(errors), 1, f"errors with {what}")
+    check(errors[0]["message"] in said[0], f"{what}: {errors[0]['message']} is not {said[0]}")
+
+
+@case
+def every_device_call_that_fails_at_start_is_one_sentence_and_status_1(s):
+    given = fr.make(100, seed=60)
+    s.pcap("in.pcap", given)
+    reached = {}
+    for call in CALLS:
+        for k in range(1, CALLS_MAX):
+            what = f"{call}@{k}"
+            run = s.start(two_paths(f"sim,fault={what}", what), "--idle-exit", "0.2")
+            r = run.ended()
+            if r.status == CLEAN:
+                break
+            judge_refused(judge(r, FAILURE), what)
+        else:
+            raise Failed(f"{call} still fails at call {CALLS_MAX}")
+        reached[call] = k - 1
+        judge(r, CLEAN, "idle")
+        check_frames(s.frames(f"{what}-0.pcap"), [swapped(f) for f in given], what)
+    for call in ("alloc", "hostalloc", "module", "launch"):
+        check(reached[call] > 0, f"no {call} was reached: {reached}")
+
+
+def flood(device, stages=("l2swap",)):
+    return config(
+        {"p0": FLOOD}, [lane("l0", "p0", "p0", stages, batch={"packets": 8}, slots=4)], device
+    )
+
+
+@case
+def a_lost_device_and_a_dead_worker_end_the_run_with_status_3(s):
+    for fault in ("lost@300", "die@0:300"):
+        r = s.run(flood(f"sim,fault={fault}"), "--duration", "20", status=GPU, reason="gpu_lost")
+        check(r.report["duration_s"] < 6, f"{fault}: noticed after {r.report['duration_s']} s")
+        check_equal(len(complaints(r.stderr)), 1, f"sentences with {fault}: {r.stderr}")
+        check("g0" in complaints(r.stderr)[0], f"{fault}: the device is not named: {r.stderr}")
+        check_equal(r.report["devices"][0]["health"], "lost", "health")
+        check_equal(r.lane()["path_verdict"], "unproven", "path_verdict")
+        check(r.lane()["tx_packets"] > 0, "nothing was sent before the fault")
+
+
+@case
+def a_worker_that_stands_still_or_makes_no_progress_ends_the_run_with_status_3(s):
+    faults = ("stall@0:300", "idle@0:300")
+    runs = [s.start(flood(f"sim,fault={f}"), "--duration", "30") for f in faults]
+    for fault, run in zip(faults, runs):
+        r = run.wait(GPU, "gpu_stalled")
+        check(r.report["duration_s"] < 12, f"{fault}: noticed after {r.report['duration_s']} s")
+        check_equal(len(complaints(r.stderr)), 1, f"sentences with {fault}: {r.stderr}")
+        check_equal(r.report["devices"][0]["health"], "stalled", "health")
+        check(r.lane()["in_flight"] > 0, f"{fault}: nothing was left in flight")
+
+
+@case
+def a_device_that_cannot_order_nic_writes_is_flushed_or_refused(s):
+    given = fr.make(200, seed=61)
+    s.pcap("in.pcap", given)
+    port = {"p0": "net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap"}
+    cfg = config(port, [lane("l0", "p0", "p0", ["l2swap"])], "sim,ordering=none,flush=host")
+    r = s.run_idle(cfg)
+    check_frames(s.frames("out.pcap"), [swapped(f) for f in given], "output")
+    told = [e["value"] for e in r.lane()["evidence"] if e["check"] == "ordering"]
+    check(len(told) == 1 and "flushed" in told[0], f"evidence of ordering: {told}")
+    cfg = config(port, [lane("l0", "p0", "p0", ["l2swap"])], "sim,ordering=none,flush=none")
+    judge_refused(s.run(cfg, status=FAILURE), "flush=none")
+
+
+@case
+def a_device_that_cannot_be_mapped_keeps_its_rings_in_host_memory(s):
+    given = fr.make(200, seed=62)
+    s.pcap("in.pcap", given)
+    for path in ("direct", "pinned"):
+        cfg = config(
+            {"p0": f"net_pcap0,rx_pcap=in.pcap,tx_pcap={path}.pcap"},
+            [lane("l0", "p0", "p0", ["l2swap"], path=path)],
+            "sim,map=0",
+        )
+        s.run_idle(cfg)
+        check_frames(s.frames(f"{path}.pcap"), [swapped(f) for f in given], path)
+
+
+sys.exit(main())

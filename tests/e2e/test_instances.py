@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Several lanes, several instances, and what `stats` says of them while they run."""
+import json
+import os
+import re
+import sys
+import time
+
+import frames as fr
+from harness import (
+    CLEAN, FAILURE, case, check, check_conserved, check_equal, check_frames, complaints, config,
+    lane, main, swapped, validate,
+)  # fmt: skip
+
+
+def pcap_lanes(count, prefix=""):
+    ports, lanes = {}, []
+    for i in range(count):
+        name = f"{prefix}l{i}"
+        ports[name] = f"net_pcap{i},rx_pcap=in-{i}.pcap,tx_pcap={name}.pcap"
+        lanes.append(lane(name, name, name, ["l2swap"], slots=16))
+    return ports, lanes
+
+
+def endless(drops_sent_frames="net_null0,size=64,copy=0", stages=("l2swap",)):
+    """A lane that always has something to do."""
+    return config(
+        {"p0": drops_sent_frames},
+        [lane("l0", "p0", "p0", stages, batch={"packets": 32, "timeout_us": 20}, slots=8)],
+    )
+
+
+@case
+def lanes_of_one_process_keep_their_packets_apart(s):
+    given = [fr.make(400 + 50 * i, seed=20 + i) for i in range(5)]
+    for i, frames in enumerate(given):
+        s.pcap(f"in-{i}.pcap", frames)
+    ports, lanes = pcap_lanes(5)
+    r = s.run_idle(config(ports, lanes))
+    for i, frames in enumerate(given):
+        check_frames(s.frames(f"l{i}.pcap"), [swapped(f) for f in frames], f"lane {i}")
+        check_equal(r.lane(f"l{i}")["rx_packets"], len(frames), f"rx_packets of lane {i}")
+
+
+@case
+def lanes_pass_packets_to_each_other_through_a_ring_port(s):
+    given = fr.make(700, seed=30)
+    s.pcap("in.pcap", given)
+    cfg = config(
+        {
+            "in": "net_pcap0,rx_pcap=in.pcap,tx_pcap=unused.pcap",
+            "between": "net_ring0",
+            "out": "net_pcap1,tx_pcap=out.pcap",
+        },
+        [
+            lane("first", "in", "between", ["l2swap"], tx_timeout_us=0),
+            lane("second", "between", "out", ["checksum"], tx_timeout_us=0),
+        ],
+    )
+    r = s.run_idle(cfg)
+    check_frames(s.frames("out.pcap"), [swapped(f) for f in given], "output")
+    check_equal(r.stage("second", "checksum")["frames"], len(given), "frames summed")
+
+
+@case
+def two_instances_run_at_once_and_each_tells_its_own_counters(s):
+    names = [f"e2e-{os.getpid()}-{n}" for n in ("left", "right")]
+    runs = [s.start(endless(), name=n).until_running() for n in names]
+    time.sleep(0.3)
+    for name in names:
+        before = 0
+        for _ in range(2):
+            told = s.command("stats", "--name", name, "--json")
+            check_equal(told.status, CLEAN, f"status of stats: {told.told()}")
+            validate("stats.schema.json", told.stdout)
+            report = json.loads(told.stdout)
+            check_equal(report["instance"], name, "instance")
+            check_conserved(report)
+            check(report["balanced"], f"not balanced while running: {told.stdout}")
+            now = report["lanes"][0]["rx_packets"]
+            check(now > before, f"rx_packets stands still at {now}")
+            before = now
+            time.sleep(0.1)
+    both = s.command("stats")
+    check_equal(both.status, FAILURE, "status of stats without a name")
+    check_equal(len(complaints(both.stderr)), 1, f"sentences in {both.stderr}")
+    for name in names:
+        check(name in both.stderr, f"'{name}' is not named: {both.stderr}")
+    for r in runs:
+        r.signal()
+    for r in runs:
+        r.wait(reason="signal")
+
+
+@case
+def stats_finds_the_only_instance_and_prints_text_and_prometheus(s):
+    run = s.start(endless()).until_running()
+    time.sleep(0.2)
+    text = s.command("stats")
+    check_equal(text.status, CLEAN, f"status: {text.told()}")
+    for word in ("l0", "p0", "received", "sent", "l2swap"):
+        check(word in text.stdout, f"'{word}' is not in the text: {text.stdout}")
+    metrics = s.command("stats", "--prometheus")
+    check_equal(metrics.status, CLEAN, f"status: {metrics.told()}")
+    sample = re.compile(r'^millrace_[a-z0-9_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? \S+$')
+    lines = [l for l in metrics.stdout.splitlines() if l and not l.startswith("#")]
+    check(len(lines) > 10, f"few samples: {metrics.stdout}")
+    for line in lines:
+        check(sample.match(line), f"not a sample: {line}")
+        float(line.rsplit(" ", 1)[1])
+    received = [l for l in lines if l.startswith("millrace_rx_packets_total{")]
+    check(len(received) == 1 and 'lane="l0"' in received[0], f"rx_packets: {received}")
+    check(float(received[0].rsplit(" ", 1)[1]) > 0, "rx_packets is 0")
+    run.signal()
+    run.wait(reason="signal")
+
+
+@case
+def stats_without_an_instance_fails_with_one_sentence(s):
+    for args in ((), ("--name", "nobody"), ("--json",), ("--prometheus",)):
+        told = s.command("stats", *args)
+        check_equal(told.status, FAILURE, f"status of stats {args}")
+        check_equal(len(complaints(told.stderr)), 1, f"sentences of stats {args}: {told.stderr}")
+        if "--json" in args:
+            validate("stats.schema.json", told.stdout)
+        else:
+            check_equal(told.stdout, "", f"stdout of stats {args}")
+
+
+@case
+def an_instance_that_was_killed_is_not_taken_for_a_running_one(s):
+    run = s.start(endless()).until_running()
+    run.process.kill()
+    run.ended()
+    told = s.command("stats")
+    check_equal(told.status, FAILURE, f"status: {told.told()}")
+    check_equal(len(complaints(told.stderr)), 1, f"sentences: {told.stderr}")
+
+
+@case
+def lanes_and_workers_without_cores_of_their_own_finish_on_a_single_core(s):
+    given = [fr.make(300, seed=40 + i) for i in range(3)]
+    for i, frames in enumerate(given):
+        s.pcap(f"in-{i}.pcap", frames)
+    ports, lanes = pcap_lanes(3)
+    for ln in lanes:
+        ln["workers"] = 3
+    s.run_idle(config(ports, lanes), prefix=["taskset", "-c", "0"])
+    for i, frames in enumerate(given):
+        check_frames(s.frames(f"l{i}.pcap"), [swapped(f) for f in frames], f"lane {i}")
+
+
+sys.exit(main())

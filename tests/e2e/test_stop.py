@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Overload and every way to stop: nothing is lost without a name, and it ends in time."""
+import signal
+import sys
+import time
+
+import frames as fr
+from harness import (
+    PATIENCE, UNDRAINED, case, check, check_equal, check_frames, config, lane, main, swapped,
+)  # fmt: skip
+
+DRAIN_MS = 1000
+MARGIN_S = 2.5 * PATIENCE  # joins, and a machine that does other things as well
+
+# Frames without end, faster than one worker sums them up.
+FLOOD = "net_null0,size=1500,copy=0"
+
+
+def flood(overload="block", device="sim", stages=("checksum",), drain_ms=DRAIN_MS, **keys):
+    ln = lane(
+        "l0", "p0", "p0", stages,
+        batch={"packets": 4, "timeout_us": 20}, slots=2, overload=overload, **keys,
+    )  # fmt: skip
+    return config({"p0": FLOOD}, [ln], device, drain_ms=drain_ms)
+
+
+def stop(run, number=signal.SIGTERM, after_s=0.5, **keys):
+    """Sends the signal and judges how long the end took."""
+    run.until_running()
+    time.sleep(after_s)
+    at = run.signal(number)
+    r = run.wait(**keys)
+    took = time.monotonic() - at
+    check(took < DRAIN_MS / 1e3 + MARGIN_S, f"took {took:.1f} s to stop")
+    return r
+
+
+@case
+def overload_shed_counts_what_it_frees_and_block_frees_nothing(s):
+    shed = stop(s.start(flood("shed")), reason="signal")
+    check(set(shed.drops()) == {"rx_drop_shed"}, f"drops: {shed.drops()}")
+    check(shed.lane()["tx_packets"] > 0, "nothing was sent")
+    block = stop(s.start(flood("block")), reason="signal")
+    check_equal(block.drops(), {}, "drops")
+    check(block.lane()["counters"]["ring_full"] > 0, "the ring was never full: no overload")
+    check_equal(block.lane()["tx_packets"], block.lane()["rx_packets"], "tx_packets")
+
+
+@case
+def sigterm_and_sigint_under_load_drain_and_end_in_time_with_status_0(s):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        r = stop(s.start(flood(stages=["l2swap"])), number, reason="signal")
+        ln = r.lane()
+        check_equal(ln["in_flight"], 0, "in_flight")
+        check(ln["tx_packets"] > 1000, f"no load: {ln['tx_packets']} packets")
+        check_equal(ln["tx_packets"], ln["rx_packets"], "tx_packets")
+        check_equal(ln["state"], "halt", "state")
+
+
+@case
+def a_signal_before_the_lanes_run_is_not_lost(s):
+    run = s.start(flood())
+    time.sleep(0.05)
+    run.signal()
+    r = run.ended()
+    # Before the handlers are there the signal ends the process, after that it stops the run.
+    check(r.status in (0, -signal.SIGTERM), r.told())
+
+
+@case
+def duration_ends_the_run_when_it_is_over(s):
+    r = s.run(flood(), "--duration", "1", reason="duration")
+    check(1.0 <= r.report["duration_s"] < 1.0 + MARGIN_S, f"duration_s {r.report['duration_s']}")
+    check(r.lane()["tx_packets"] > 0, "nothing was sent")
+
+
+@case
+def idle_exit_waits_for_the_last_packet_and_not_for_ever(s):
+    given = fr.make(2500, seed=50)
+    s.pcap("in.pcap", given)
+    cfg = config(
+        {"p0": "net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap"}, [lane("l0", "p0", "p0", ["l2swap"])]
+    )
+    r = s.run(cfg, "--idle-exit", "1", reason="idle")
+    check_frames(s.frames("out.pcap"), [swapped(f) for f in given], "output")
+    check(1.0 <= r.report["duration_s"] < 6.0 * PATIENCE, f"duration_s {r.report['duration_s']}")
+
+
+@case
+def a_lane_that_never_falls_idle_does_not_end_by_idle_exit(s):
+    r = s.run(flood(), "--idle-exit", "0.3", "--duration", "1.2", reason="duration")
+    check(r.lane()["rx_packets"] > 0, "nothing was received")
+
+
+# A worker stands still, which the watch takes seconds to call a stall.
+STALLS = "sim,fault=stall@0:300"
+
+
+@case
+def a_second_signal_stops_at_once_and_says_what_was_left(s):
+    run = s.start(flood(device=STALLS, drain_ms=60000)).until_running()
+    time.sleep(1.0)
+    run.signal()
+    time.sleep(0.5)
+    check(run.process.poll() is None, "did not try to drain")
+    at = run.signal()
+    r = run.wait(UNDRAINED, "signal")
+    check(time.monotonic() - at < MARGIN_S + 2, f"took {time.monotonic() - at:.1f} s")
+    check(r.lane()["in_flight"] > 0, f"in_flight: {r.lane()['in_flight']}")
+
+
+@case
+def a_lane_that_cannot_drain_ends_after_drain_ms_and_says_what_was_left(s):
+    run = s.start(flood(device=STALLS, drain_ms=700)).until_running()
+    time.sleep(1.0)
+    at = run.signal()
+    r = run.wait(UNDRAINED, "signal")
+    took = time.monotonic() - at
+    check(0.6 < took < 0.7 + 2 + MARGIN_S, f"took {took:.1f} s to stop")
+    check(r.lane()["in_flight"] > 0, f"in_flight: {r.lane()['in_flight']}")
+
+
+sys.exit(main())
