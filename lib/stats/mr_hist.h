@@ -38,7 +38,7 @@ static inline uint32_t mr_hist_index(uint64_t ns)
 		return MR_HIST_BUCKETS - 1;
 	top = 63u - (uint32_t)__builtin_clzll(ns); /* >= SUB_BITS */
 	return (top - MR_HIST_SUB_BITS + 1) * MR_HIST_SUB +
-	       (uint32_t)((ns >> (top - MR_HIST_SUB_BITS)) & (MR_HIST_SUB - 1));
+		(uint32_t)((ns >> (top - MR_HIST_SUB_BITS)) & (MR_HIST_SUB - 1));
 }
 
 /* mr_hist_add counts `weight` packets that took ns nanoseconds. */

@@ -156,8 +156,7 @@ static void fetch_stage(struct reply *r, struct mr_report_lane *lane, uint32_t i
 		return;
 	/* The keys live in the dict. */
 	json_array_append(r->keep, r->dict);
-	json_object_foreach(r->dict, key, value)
-	{
+	json_object_foreach(r->dict, key, value) {
 		if (strncmp(key, prefix, sizeof(prefix) - 1) != 0)
 			continue;
 		if (stage->counters_count == MR_REPORT_COUNTERS_MAX) {

@@ -105,8 +105,7 @@ static void print_counters(struct prom *p)
 
 		mr_report_metric_name(d->name, name, sizeof(name));
 		open_family(p, name, "counter", d->help);
-		json_array_foreach(p->lanes, i, lane)
-		{
+		json_array_foreach(p->lanes, i, lane) {
 			long long v = json_integer_value(counter_of(lane, d->name));
 
 			open_sample(p, name, "lane", lane);
@@ -127,15 +126,15 @@ static void print_stage_counters(struct prom *p)
 
 	open_family(p, family, "counter",
 		"a counter of a stage; position is its place in the chain, from 0");
-	json_array_foreach(p->lanes, i, lane) json_array_foreach(get(lane, "stages"), position,
-		stage) json_object_foreach((json_t *)get(stage, "counters"), counter, v)
-	{
-		open_sample(p, family, "lane", lane);
-		fprintf(p->f, ",position=\"%zu\"", position);
-		print_label(p, "stage", json_string_value(get(stage, "name")));
-		print_label(p, "counter", counter);
-		close_sample(p, json_integer_value(v));
-	}
+	json_array_foreach(p->lanes, i, lane)
+		json_array_foreach(get(lane, "stages"), position, stage)
+			json_object_foreach((json_t *)get(stage, "counters"), counter, v) {
+				open_sample(p, family, "lane", lane);
+				fprintf(p->f, ",position=\"%zu\"", position);
+				print_label(p, "stage", json_string_value(get(stage, "name")));
+				print_label(p, "counter", counter);
+				close_sample(p, json_integer_value(v));
+			}
 }
 
 static void print_latency(struct prom *p)
@@ -149,8 +148,7 @@ static void print_latency(struct prom *p)
 
 	open_family(p, family, "summary",
 		"receive to hand-over to the port, per packet, since the start");
-	json_array_foreach(p->lanes, i, lane)
-	{
+	json_array_foreach(p->lanes, i, lane) {
 		const json_t *l = get(lane, "latency_ns");
 
 		for (size_t k = 0; k < MR_ARRAY_LEN(q); k++) {
@@ -167,8 +165,7 @@ static void print_latency(struct prom *p)
 		close_sample(p, number(l, "count"));
 	}
 	open_family(p, "millrace_latency_max_seconds", "gauge", "the longest since the start");
-	json_array_foreach(p->lanes, i, lane)
-	{
+	json_array_foreach(p->lanes, i, lane) {
 		open_sample(p, "millrace_latency_max_seconds", "lane", lane);
 		close_seconds(p, number(get(lane, "latency_ns"), "max"));
 	}
@@ -180,22 +177,19 @@ static void print_lane_states(struct prom *p)
 	json_t *lane, *e;
 
 	open_family(p, "millrace_in_flight_packets", "gauge", "packets in slots and backlogs");
-	json_array_foreach(p->lanes, i, lane)
-	{
+	json_array_foreach(p->lanes, i, lane) {
 		open_sample(p, "millrace_in_flight_packets", "lane", lane);
 		close_sample(p, number(lane, "in_flight"));
 	}
 	open_family(p, "millrace_kernel_beats_total", "counter",
 		"heartbeats of the kernel workers of the lane");
-	json_array_foreach(p->lanes, i, lane)
-	{
+	json_array_foreach(p->lanes, i, lane) {
 		open_sample(p, "millrace_kernel_beats_total", "lane", lane);
 		close_sample(p, number(lane, "kernel_beats"));
 	}
 	open_family(p, "millrace_lane_info", "gauge",
 		"1; state, paths as chosen and as proven, and the guard of packet memory");
-	json_array_foreach(p->lanes, i, lane)
-	{
+	json_array_foreach(p->lanes, i, lane) {
 		open_sample(p, "millrace_lane_info", "lane", lane);
 		label_of(p, lane, "state");
 		label_of(p, lane, "rx_path");
@@ -207,15 +201,15 @@ static void print_lane_states(struct prom *p)
 	}
 	open_family(p, "millrace_path_evidence_info", "gauge",
 		"1; a check that the path verdict rests on");
-	json_array_foreach(p->lanes, i, lane) json_array_foreach(get(lane, "evidence"), n, e)
-	{
-		open_sample(p, "millrace_path_evidence_info", "lane", lane);
-		fprintf(p->f, ",position=\"%zu\"", n);
-		label_of(p, e, "check");
-		label_of(p, e, "verdict");
-		label_of(p, e, "value");
-		close_sample(p, 1);
-	}
+	json_array_foreach(p->lanes, i, lane)
+		json_array_foreach(get(lane, "evidence"), n, e) {
+			open_sample(p, "millrace_path_evidence_info", "lane", lane);
+			fprintf(p->f, ",position=\"%zu\"", n);
+			label_of(p, e, "check");
+			label_of(p, e, "verdict");
+			label_of(p, e, "value");
+			close_sample(p, 1);
+		}
 }
 
 static void print_ports(struct prom *p)
@@ -235,8 +229,7 @@ static void print_ports(struct prom *p)
 
 	for (size_t c = 0; c < MR_ARRAY_LEN(counter); c++) {
 		open_family(p, counter[c].family, "counter", counter[c].help);
-		json_array_foreach(ports, i, port)
-		{
+		json_array_foreach(ports, i, port) {
 			if (!json_is_integer(get(port, counter[c].key)))
 				continue;
 			open_sample(p, counter[c].family, "port", port);
@@ -244,8 +237,7 @@ static void print_ports(struct prom *p)
 		}
 	}
 	open_family(p, "millrace_port_link_up", "gauge", "1 if the port's link is up");
-	json_array_foreach(ports, i, port)
-	{
+	json_array_foreach(ports, i, port) {
 		const char *link = json_string_value(get(port, "link"));
 
 		open_sample(p, "millrace_port_link_up", "port", port);
@@ -260,8 +252,7 @@ static void print_devices(struct prom *p)
 	json_t *device;
 
 	open_family(p, "millrace_device_healthy", "gauge", "1 if the device works");
-	json_array_foreach(get(p->report, "devices"), i, device)
-	{
+	json_array_foreach(get(p->report, "devices"), i, device) {
 		const char *health = json_string_value(get(device, "health"));
 
 		open_sample(p, "millrace_device_healthy", "device", device);

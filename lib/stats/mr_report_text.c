@@ -23,18 +23,25 @@ static long long dropped(const json_t *lane)
 	const char *name;
 	json_t *v;
 
-	json_object_foreach(json_object_get(lane, "drops"), name, v) sum += json_integer_value(v);
+	json_object_foreach(json_object_get(lane, "drops"), name, v)
+		sum += json_integer_value(v);
 	return sum;
 }
 
-static void print_drops(FILE *f, const json_t *lane)
+/* Counters go by their names in the list, which are those of JSON and Prometheus. */
+static void print_row(FILE *f, const char *name, long long v)
+{
+	fprintf(f, "  %-20s %18lld\n", name, v);
+}
+
+static void print_named(FILE *f, json_t *counters, bool zero_too)
 {
 	const char *name;
 	json_t *v;
 
-	fprintf(f, "  %-18s %15lld packets\n", "dropped", dropped(lane));
-	json_object_foreach(json_object_get(lane, "drops"), name, v) if (json_integer_value(v) != 0)
-		fprintf(f, "    %-16s %15lld\n", name, (long long)json_integer_value(v));
+	json_object_foreach(counters, name, v)
+		if (zero_too || json_integer_value(v) != 0)
+			print_row(f, name, json_integer_value(v));
 }
 
 static void print_latency(FILE *f, const json_t *lane)
@@ -43,50 +50,37 @@ static void print_latency(FILE *f, const json_t *lane)
 
 	if (number(l, "count") == 0)
 		return;
-	fprintf(f, "  %-18s p50 %.1f us, p99 %.1f us, p99.9 %.1f us, max %.1f us\n", "latency",
+	fprintf(f, "  %-20s p50 %.1f us, p99 %.1f us, p99.9 %.1f us, max %.1f us\n", "latency",
 		(double)number(l, "p50") / 1e3, (double)number(l, "p99") / 1e3,
 		(double)number(l, "p999") / 1e3, (double)number(l, "max") / 1e3);
 }
 
-static void print_named(FILE *f, json_t *counters)
-{
-	const char *name;
-	json_t *v;
-
-	json_object_foreach(counters, name, v)
-		fprintf(f, "    %-16s %15lld\n", name, (long long)json_integer_value(v));
-}
-
 static void print_lane(FILE *f, const json_t *lane)
 {
+	static const char *const rows[] = {"rx_packets", "rx_bytes", "made_packets", "tx_packets",
+		"tx_bytes", "in_flight", "host_bytes_copied"};
 	size_t i;
 	json_t *o;
 
 	fprintf(f, "\nlane %s: %s, rx %s, tx %s, proven %s, guard %s (%s)\n", string(lane, "name"),
 		string(lane, "state"), string(lane, "rx_path"), string(lane, "tx_path"),
 		string(lane, "path_verdict"), string(lane, "guard"), string(lane, "guard_by"));
-	fprintf(f, "  %-18s %15lld packets %18lld bytes\n", "received", number(lane, "rx_packets"),
-		number(lane, "rx_bytes"));
-	fprintf(f, "  %-18s %15lld packets\n", "made", number(lane, "made_packets"));
-	fprintf(f, "  %-18s %15lld packets %18lld bytes\n", "sent", number(lane, "tx_packets"),
-		number(lane, "tx_bytes"));
-	print_drops(f, lane);
-	fprintf(f, "  %-18s %15lld packets\n", "in flight", number(lane, "in_flight"));
-	fprintf(f, "  %-18s %15lld bytes\n", "copied by the host",
-		number(lane, "host_bytes_copied"));
+	for (i = 0; i < MR_ARRAY_LEN(rows); i++)
+		print_row(f, rows[i], number(lane, rows[i]));
+	print_row(f, "drops", dropped(lane));
+	print_named(f, json_object_get(lane, "drops"), false);
 	print_latency(f, lane);
-	fprintf(f, "  %-18s %15.1f\n", "cycles per packet",
+	fprintf(f, "  %-20s %18.1f\n", "cycles_per_packet",
 		json_real_value(json_object_get(lane, "cycles_per_packet")));
-	fprintf(f, "  %-18s %15lld\n", "kernel heartbeats", number(lane, "kernel_beats"));
-	fprintf(f, "  loop\n");
-	print_named(f, json_object_get(lane, "counters"));
-	json_array_foreach(json_object_get(lane, "stages"), i, o)
-	{
-		fprintf(f, "  stage %zu %s\n", i, string(o, "name"));
-		print_named(f, json_object_get(o, "counters"));
+	print_row(f, "kernel_beats", number(lane, "kernel_beats"));
+	print_named(f, json_object_get(lane, "counters"), true);
+	json_array_foreach(json_object_get(lane, "stages"), i, o) {
+		fprintf(f, "  stage %zu: %s\n", i, string(o, "name"));
+		print_named(f, json_object_get(o, "counters"), true);
 	}
-	json_array_foreach(json_object_get(lane, "evidence"), i, o) fprintf(f, "  %-7s %-20s %s\n",
-		string(o, "verdict"), string(o, "check"), string(o, "value"));
+	json_array_foreach(json_object_get(lane, "evidence"), i, o)
+		fprintf(f, "  %-7s %-20s %s\n", string(o, "verdict"), string(o, "check"),
+			string(o, "value"));
 }
 
 static void print_port(FILE *f, const json_t *port)
@@ -129,9 +123,11 @@ char *mr_report_text(const json_t *report)
 		json_is_true(json_object_get(report, "balanced"))
 			? "balanced, every packet is accounted for"
 			: "NOT BALANCED, packets are unaccounted for");
-	json_array_foreach(json_object_get(report, "lanes"), i, o) print_lane(f, o);
+	json_array_foreach(json_object_get(report, "lanes"), i, o)
+		print_lane(f, o);
 	fprintf(f, "\n");
-	json_array_foreach(json_object_get(report, "ports"), i, o) print_port(f, o);
+	json_array_foreach(json_object_get(report, "ports"), i, o)
+		print_port(f, o);
 	json_array_foreach(json_object_get(report, "devices"), i, o)
 		fprintf(f, "device %s: %s, %s\n", string(o, "name"), string(o, "provider"),
 			string(o, "health"));
@@ -143,8 +139,9 @@ static const json_t *lane_named(const json_t *report, const char *name)
 	size_t i;
 	json_t *o;
 
-	json_array_foreach(json_object_get(report, "lanes"), i,
-		o) if (strcmp(string(o, "name"), name) == 0) return o;
+	json_array_foreach(json_object_get(report, "lanes"), i, o)
+		if (strcmp(string(o, "name"), name) == 0)
+			return o;
 	return NULL;
 }
 
@@ -167,8 +164,7 @@ char *mr_report_rates(const json_t *before, const json_t *now, double seconds)
 		return NULL;
 	fprintf(f, "%-16s %-6s %12s %15s %12s %15s %12s %10s\n", "lane", "state", "rx pps",
 		"rx bit/s", "tx pps", "tx bit/s", "drops/s", "in flight");
-	json_array_foreach(json_object_get(now, "lanes"), i, lane)
-	{
+	json_array_foreach(json_object_get(now, "lanes"), i, lane) {
 		const json_t *was = lane_named(before, string(lane, "name"));
 
 		fprintf(f, "%-16s %-6s %12.0f %15.0f %12.0f %15.0f %12.0f %10lld\n",

@@ -18,13 +18,16 @@ struct fixture {
 	uint32_t asked_when_gone;
 };
 
-#define FIXTURE_COUNTER_ROWS(X)                                                                    \
-	X(0)                                                                                       \
-	X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)     \
-		X(17) X(18) X(19) X(20) X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29)      \
-			X(30) X(31)
-#define FIXTURE_COUNTER_NAME(n) "a_counter_of_a_stage_with_a_long_name_" #n,
-static const char *const fixture_counter_names[] = {FIXTURE_COUNTER_ROWS(FIXTURE_COUNTER_NAME)};
+#define FIXTURE_COUNTER "a_counter_of_a_stage_with_a_long_name_"
+static const char *const fixture_counter_names[MR_REPORT_COUNTERS_MAX] = {FIXTURE_COUNTER "0",
+	FIXTURE_COUNTER "1", FIXTURE_COUNTER "2", FIXTURE_COUNTER "3", FIXTURE_COUNTER "4",
+	FIXTURE_COUNTER "5", FIXTURE_COUNTER "6", FIXTURE_COUNTER "7", FIXTURE_COUNTER "8",
+	FIXTURE_COUNTER "9", FIXTURE_COUNTER "10", FIXTURE_COUNTER "11", FIXTURE_COUNTER "12",
+	FIXTURE_COUNTER "13", FIXTURE_COUNTER "14", FIXTURE_COUNTER "15", FIXTURE_COUNTER "16",
+	FIXTURE_COUNTER "17", FIXTURE_COUNTER "18", FIXTURE_COUNTER "19", FIXTURE_COUNTER "20",
+	FIXTURE_COUNTER "21", FIXTURE_COUNTER "22", FIXTURE_COUNTER "23", FIXTURE_COUNTER "24",
+	FIXTURE_COUNTER "25", FIXTURE_COUNTER "26", FIXTURE_COUNTER "27", FIXTURE_COUNTER "28",
+	FIXTURE_COUNTER "29", FIXTURE_COUNTER "30", FIXTURE_COUNTER "31"};
 
 /* 255 bytes: quotes, backslashes, control characters, UTF-8 of two to four bytes. */
 static inline void fixture_value(char *value, size_t bytes, uint32_t seed)

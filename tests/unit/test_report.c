@@ -34,8 +34,7 @@ static void assert_keys(json_t *o, const char *const *keys, size_t n)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach(o, key, v)
-	{
+	json_object_foreach(o, key, v) {
 		assert_true(i < n);
 		assert_string_equal(key, keys[i++]);
 	}
