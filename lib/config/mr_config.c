@@ -179,7 +179,7 @@ static int read_file(const char *file, char *text, size_t *ret_bytes)
 int mr_config_load(const char *file, struct mr_config *ret_cfg, struct mr_problems *problems)
 {
 	char *text = malloc(MR_YAML_BYTES_MAX + 1);
-	size_t bytes;
+	size_t bytes = 0;
 	int rc;
 
 	set_file(problems, file);

@@ -182,11 +182,14 @@ static enum mr_path choose(const struct wish *wish, bool holds)
 static void explain(const struct mr_plan_device *d, struct mr_plan_lane *l, bool software,
 	const struct wish *wish, const char *why)
 {
+	char name[MR_NAME_MAX];
+
+	memcpy(name, d->name, sizeof(name));
 	if (l->rx_path == MR_PATH_PINNED && wish->list[0] == MR_PATH_DIRECT)
 		snprintf(l->path_why, sizeof(l->path_why), "second choice: %.400s", why);
 	else if (l->rx_path == MR_PATH_PINNED)
 		snprintf(l->path_why, sizeof(l->path_why),
-			"first choice: host memory that device '%s' maps", d->name);
+			"first choice: host memory that device '%s' maps", name);
 	else if (d->sim)
 		snprintf(l->path_why, sizeof(l->path_why),
 			"first that holds: memory of the software device, written by the %s",
@@ -194,7 +197,7 @@ static void explain(const struct mr_plan_device *d, struct mr_plan_lane *l, bool
 	else
 		snprintf(l->path_why, sizeof(l->path_why),
 			"first that holds: NIC and GPU '%s' are both on PCI; proven at start-up",
-			d->name);
+			name);
 }
 
 static void plan_path(struct mr_plan_work *w, uint32_t lane)
@@ -288,12 +291,19 @@ static void plan_tx(struct mr_plan_work *w, uint32_t lane)
 	}
 }
 
-static bool is_resolved(const struct mr_plan_lane *l)
+static bool port_resolved(const struct mr_plan *p, uint32_t port)
 {
-	bool all = l->rx_port != MR_PLAN_NONE && l->device != MR_PLAN_NONE;
+	return port != MR_PLAN_NONE && p->ports[port].device[0] != '\0';
+}
+
+/* Whether all that the lane names exists and could be read. */
+static bool is_resolved(const struct mr_plan *p, const struct mr_plan_lane *l)
+{
+	bool all = port_resolved(p, l->rx_port) && l->device != MR_PLAN_NONE &&
+		p->devices[l->device].args[0] != '\0';
 
 	for (uint32_t t = 0; t < l->tx_count; t++)
-		all &= l->tx[t].port != MR_PLAN_NONE;
+		all &= port_resolved(p, l->tx[t].port);
 	return all;
 }
 
@@ -328,7 +338,7 @@ static void plan_lane(struct mr_plan_work *w, uint32_t i)
 	lists = check_list(w, i, "path", c->path, c->path_count);
 	lists &= check_list(w, i, "rx_path", c->rx_path, c->rx_path_count);
 	lists &= check_list(w, i, "tx_path", c->tx_path, c->tx_path_count);
-	if (lists && is_resolved(l))
+	if (lists && is_resolved(w->plan, l))
 		plan_path(w, i);
 	if (l->device != MR_PLAN_NONE)
 		w->plan->devices[l->device].blocks[l->work] += l->workers;

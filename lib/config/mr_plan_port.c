@@ -270,6 +270,7 @@ static void check_pcap(struct mr_plan_work *w, uint32_t port)
 static void plan_kernel(struct mr_plan_work *w, uint32_t port)
 {
 	struct mr_plan_port *p = &w->plan->ports[port];
+	char ifname[MR_NAME_MAX];
 	size_t used;
 	char key[64];
 
@@ -277,7 +278,8 @@ static void plan_kernel(struct mr_plan_work *w, uint32_t port)
 	if (p->rx_queues > 1)
 		mr_plan_refuse(w, key, "let one lane receive from it, with more workers",
 			"a kernel: port has one receive queue, but lanes use %u", p->rx_queues);
-	used = (size_t)snprintf(p->args, sizeof(p->args), "rx_iface_in=%s", p->ifname);
+	memcpy(ifname, p->ifname, sizeof(ifname));
+	used = (size_t)snprintf(p->args, sizeof(p->args), "rx_iface_in=%s", ifname);
 	for (uint32_t q = 0; q < p->tx_queues || q == 0; q++) {
 		if (used >= sizeof(p->args)) {
 			mr_plan_refuse(w, key, "send with fewer lanes",
@@ -285,7 +287,7 @@ static void plan_kernel(struct mr_plan_work *w, uint32_t port)
 			return;
 		}
 		used += (size_t)snprintf(
-			p->args + used, sizeof(p->args) - used, ",tx_iface=%s", p->ifname);
+			p->args + used, sizeof(p->args) - used, ",tx_iface=%s", ifname);
 	}
 }
 
@@ -369,7 +371,7 @@ static void unused(struct mr_plan_work *w)
 
 void mr_plan_queues(struct mr_plan_work *w)
 {
-	struct queue_use rx[MR_LANES_MAX];
+	struct queue_use rx[MR_LANES_MAX] = {0};
 	struct queue_use tx[MR_LANES_MAX * MR_TX_MAX];
 	uint32_t rx_count = 0, tx_count = 0;
 	uint32_t before = w->ps->count;

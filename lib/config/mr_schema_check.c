@@ -244,9 +244,23 @@ static void check_scalar(const struct place *at)
 	}
 }
 
-static void below(char to[256], const char *path, const char *key)
+#define PATH_BYTES 256u
+
+/* The path of a key or a list entry below path; what does not fit is cut. */
+static void below(char to[PATH_BYTES], const char *path, const char *key)
 {
-	snprintf(to, 256, "%s%s%.64s", path, *path != '\0' ? "." : "", key);
+	int n = snprintf(to, PATH_BYTES, "%s%s%.64s", path, *path != '\0' ? "." : "", key);
+
+	if (n < 0)
+		*to = '\0';
+}
+
+static void entry(char to[PATH_BYTES], const char *path, uint32_t i)
+{
+	int n = snprintf(to, PATH_BYTES, "%s[%u]", path, i);
+
+	if (n < 0)
+		*to = '\0';
 }
 
 /* A key twice in one mapping; the second is at fault. */
@@ -272,7 +286,7 @@ static void check_params(const struct place *at)
 		return;
 	}
 	for (const struct mr_yaml_node *n = map->child; n != NULL; n = n->next) {
-		char path[256];
+		char path[PATH_BYTES];
 		struct place value = {at->row, n, path, at->ps};
 
 		below(path, at->path, n->key);
@@ -306,11 +320,11 @@ static void check_list(const struct place *at)
 		return;
 	}
 	for (const struct mr_yaml_node *n = at->node->child; n != NULL; n = n->next, i++) {
-		char path[256];
-		char pattern[256];
+		char path[PATH_BYTES];
+		char pattern[PATH_BYTES];
 		struct place item = {r, n, path, at->ps};
 
-		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
+		entry(path, at->path, i);
 		snprintf(pattern, sizeof(pattern), "%s[]", r->path);
 		if (r->type != MR_SCHEMA_MAPPINGS)
 			check_scalar(&item);
@@ -378,7 +392,7 @@ static void check_mapping(const struct mr_yaml_node *map, const char *pattern, c
 	struct mr_problems *ps)
 {
 	const struct mr_schema_row *row;
-	char key[256];
+	char key[PATH_BYTES];
 
 	for (const struct mr_yaml_node *n = map->child; n != NULL; n = n->next) {
 		struct place at = {find_row(pattern, n->key), n, key, ps};
@@ -402,7 +416,8 @@ void mr_schema_check(const struct mr_yaml_node *top, struct mr_problems *ps)
 {
 	if (top->type != MR_YAML_MAPPING) {
 		mr_problem_add(ps, top->line, "", "start it with keys, as in config/demo.yaml",
-			"the file is not a mapping of keys to values");
+			is_null(top) ? "the file is empty"
+				     : "the file is not a mapping of keys to values");
 		return;
 	}
 	check_mapping(top, "", "", ps);
