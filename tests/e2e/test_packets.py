@@ -198,6 +198,14 @@ def a_single_packet_is_delivered_without_waiting_for_a_full_batch(s):
 
 
 @case
+def a_software_port_claims_no_registration(s):
+    s.pcap("in.pcap", fr.plain(3))
+    r = s.run_idle(one_lane(["l2swap"]))
+    told = [e["value"] for e in r.lane()["evidence"] if e["check"] == "registration"]
+    check(len(told) == 1 and "none needed" in told[0], f"evidence of registration: {told}")
+
+
+@case
 def an_empty_capture_gives_an_empty_capture(s):
     s.pcap("in.pcap", [])
     r = s.run_idle(one_lane(["l2swap"]))
