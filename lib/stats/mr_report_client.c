@@ -152,6 +152,14 @@ fail:
 	return rc;
 }
 
+/* It appears in errors, which go to a terminal. */
+static bool is_version(const char *s)
+{
+	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-+~");
+
+	return n > 0 && s[n] == '\0' && n < sizeof(((struct mr_report_client *)0)->version);
+}
+
 /* Fills client->version; -ENOENT when it is a DPDK process but not this instance. */
 static int identify(struct mr_report_client *client, struct mr_err *err)
 {
@@ -168,7 +176,7 @@ static int identify(struct mr_report_client *client, struct mr_err *err)
 		rc = mr_err_set(err, -ECONNRESET,
 			"instance '%s' is starting or stopping and has no statistics now",
 			client->name);
-	else if (name == NULL || version == NULL || strlen(version) >= sizeof(client->version))
+	else if (name == NULL || version == NULL || !is_version(version))
 		rc = mr_err_set(err, -EPROTO, "instance '%s' did not say its name and version",
 			client->name);
 	else if (strcmp(name, client->name) != 0)
@@ -294,6 +302,11 @@ static void find_in(const char *base, struct found *found, struct found *silent)
 	closedir(d);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
 int mr_report_find(char ret_name[MR_NAME_MAX], struct mr_err *err)
 {
 	const char *base[BASES_MAX];
@@ -314,6 +327,7 @@ int mr_report_find(char ret_name[MR_NAME_MAX], struct mr_err *err)
 		return mr_err_set(err, -ENOENT,
 			"no instance is running that this user may ask; start one with 'millrace "
 			"run'");
+	qsort(found.name, found.count, sizeof(found.name[0]), compare_names);
 	for (size_t i = 0; i < found.count; i++) {
 		size_t used = strlen(list);
 

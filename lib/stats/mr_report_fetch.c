@@ -143,6 +143,12 @@ static void fetch_evidence(struct reply *r, struct mr_report_lane *lane, uint32_
 	copy_string(r, "value", e->value, sizeof(e->value));
 }
 
+/* The only keys of a report that the server chooses. */
+static bool is_name(const char *key)
+{
+	return key[0] != '\0' && key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
+}
+
 static void fetch_stage(struct reply *r, struct mr_report_lane *lane, uint32_t i)
 {
 	static const char prefix[] = "counters/";
@@ -159,8 +165,9 @@ static void fetch_stage(struct reply *r, struct mr_report_lane *lane, uint32_t i
 	json_object_foreach(r->dict, key, value) {
 		if (strncmp(key, prefix, sizeof(prefix) - 1) != 0)
 			continue;
-		if (stage->counters_count == MR_REPORT_COUNTERS_MAX) {
-			lacks(r, "an end of counters");
+		if (stage->counters_count == MR_REPORT_COUNTERS_MAX ||
+			!is_name(key + sizeof(prefix) - 1)) {
+			lacks(r, "proper counters");
 			return;
 		}
 		stage->counters[stage->counters_count].name = key + sizeof(prefix) - 1;

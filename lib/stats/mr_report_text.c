@@ -10,6 +10,34 @@ static long long number(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
+/*
+ * A report may come from another process: what a terminal would obey (C0, DEL,
+ * and C1, which UTF-8 spells C2 80 .. C2 9F) is replaced in every string.
+ */
+static void make_printable(json_t *o)
+{
+	const char *key;
+	json_t *v;
+	size_t i;
+
+	json_object_foreach(o, key, v)
+		make_printable(v);
+	json_array_foreach(o, i, v)
+		make_printable(v);
+	if (json_is_string(o)) {
+		char *text = strdup(json_string_value(o));
+
+		for (unsigned char *p = (unsigned char *)text; p != NULL && *p != 0; p++) {
+			if (*p < 0x20 || *p == 0x7f)
+				*p = '?';
+			else if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
+				p[0] = p[1] = '?';
+		}
+		json_string_set(o, text != NULL ? text : "?");
+		free(text);
+	}
+}
+
 static const char *string(const json_t *o, const char *key)
 {
 	const char *s = json_string_value(json_object_get(o, key));
@@ -109,16 +137,23 @@ static char *finish(FILE *f, char **text)
 	return NULL;
 }
 
-char *mr_report_text(const json_t *report)
+char *mr_report_text(const json_t *original)
 {
 	char *text = NULL;
 	size_t bytes = 0;
 	FILE *f = open_memstream(&text, &bytes);
+	json_t *report = json_deep_copy(original);
 	size_t i;
 	json_t *o;
 
-	if (f == NULL)
+	make_printable(report);
+	if (f == NULL || report == NULL) {
+		if (f != NULL)
+			fclose(f);
+		free(text);
+		json_decref(report);
 		return NULL;
+	}
 	fprintf(f, "instance %s: %s\n", string(report, "instance"),
 		json_is_true(json_object_get(report, "balanced"))
 			? "balanced, every packet is accounted for"
@@ -131,6 +166,7 @@ char *mr_report_text(const json_t *report)
 	json_array_foreach(json_object_get(report, "devices"), i, o)
 		fprintf(f, "device %s: %s, %s\n", string(o, "name"), string(o, "provider"),
 			string(o, "health"));
+	json_decref(report);
 	return finish(f, &text);
 }
 
@@ -152,20 +188,28 @@ static double per_second(long long before, long long now, double seconds)
 	return seconds > 0 ? (double)grown / seconds : 0.0;
 }
 
-char *mr_report_rates(const json_t *before, const json_t *now, double seconds)
+char *mr_report_rates(const json_t *before, const json_t *original, double seconds)
 {
 	char *text = NULL;
 	size_t bytes = 0;
 	FILE *f = open_memstream(&text, &bytes);
+	json_t *now = json_deep_copy(original);
 	size_t i;
 	json_t *lane;
 
-	if (f == NULL)
+	make_printable(now);
+	if (f == NULL || now == NULL) {
+		if (f != NULL)
+			fclose(f);
+		free(text);
+		json_decref(now);
 		return NULL;
+	}
 	fprintf(f, "%-16s %-6s %12s %15s %12s %15s %12s %10s\n", "lane", "state", "rx pps",
 		"rx bit/s", "tx pps", "tx bit/s", "drops/s", "in flight");
 	json_array_foreach(json_object_get(now, "lanes"), i, lane) {
-		const json_t *was = lane_named(before, string(lane, "name"));
+		const json_t *as_sent = json_array_get(json_object_get(original, "lanes"), i);
+		const json_t *was = lane_named(before, string(as_sent, "name"));
 
 		fprintf(f, "%-16s %-6s %12.0f %15.0f %12.0f %15.0f %12.0f %10lld\n",
 			string(lane, "name"), string(lane, "state"),
@@ -176,5 +220,6 @@ char *mr_report_rates(const json_t *before, const json_t *now, double seconds)
 			per_second(dropped(was), dropped(lane), seconds),
 			number(lane, "in_flight"));
 	}
+	json_decref(now);
 	return finish(f, &text);
 }

@@ -247,6 +247,26 @@ static void text_has_a_block_per_lane_and_names_what_was_dropped(void **state)
 	json_decref(report);
 }
 
+static void text_holds_nothing_that_a_terminal_would_obey(void **state)
+{
+	json_t *report = report_of("edge\x1b[2J\xc2\x9b"
+				   "0\r\x7f",
+		1);
+	char *text = mr_report_text(report);
+
+	(void)state;
+	assert_non_null(strstr(text, "instance edge?[2J??0??: balanced"));
+	assert_non_null(strstr(text, "\xc3\xa9\xe2\x89\xa5")); /* other UTF-8 is kept */
+	for (const char *p = text; *p != '\0'; p++)
+		assert_true((unsigned char)*p >= 0x20 || *p == '\n');
+	/* The report itself is as it was. */
+	assert_string_equal(json_string_value(json_object_get(report, "instance")),
+		"edge\x1b[2J\xc2\x9b"
+		"0\r\x7f");
+	free(text);
+	json_decref(report);
+}
+
 static void grow(json_t *o, const char *key, json_int_t by)
 {
 	json_object_set_new(o, key, json_integer(json_integer_value(json_object_get(o, key)) + by));
@@ -571,6 +591,7 @@ int main(void)
 		cmocka_unit_test(extremes_stay_valid_json),
 		cmocka_unit_test(reports_satisfy_their_schemas_and_mistakes_do_not),
 		cmocka_unit_test(text_has_a_block_per_lane_and_names_what_was_dropped),
+		cmocka_unit_test(text_holds_nothing_that_a_terminal_would_obey),
 		cmocka_unit_test(rates_are_differences_per_second),
 		cmocka_unit_test(the_checker_of_expositions_finds_mistakes),
 		cmocka_unit_test(the_exposition_is_strictly_valid),

@@ -439,6 +439,11 @@ static void answers_that_lie_give_a_sentence(void **state)
 	expect_failure((struct script){.greeting = GREETING,
 			       .answer = {"{\"/millrace/instance\":{\"name\":7}}"}},
 		-EPROTO, "name and version", 1000);
+	expect_failure(
+		(struct script){.greeting = GREETING,
+			.answer = {"{\"/millrace/"
+				   "instance\":{\"name\":\"odd\",\"version\":\"\\u001b[2J\"}}"}},
+		-EPROTO, "name and version", 1000);
 	expect_failure((struct script){.greeting = GREETING,
 			       .answer = {I_AM("odd", "4000000000"), I_AM("odd", "4000000000")},
 			       .repeat_last = true},
@@ -519,7 +524,7 @@ static void find_tells_none_one_and_several_apart(void **state)
 	start_script(&b, "b", "");
 	assert_int_equal(mr_report_find(name, &err), -EEXIST);
 	assert_non_null(strstr(err.msg, "--name"));
-	assert_true(strstr(err.msg, "(a, b)") != NULL || strstr(err.msg, "(b, a)") != NULL);
+	assert_non_null(strstr(err.msg, "(a, b)"));
 	stop_script(&a);
 	stop_script(&b);
 	stop_script(&mute);
