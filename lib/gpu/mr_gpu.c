@@ -1,1 +1,172 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_gpu_priv.h"
+
+#include <errno.h>
+#include <rte_bus_vdev.h>
+#include <rte_errno.h>
+#include <rte_gpudev.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int find_id(struct mr_gpu *g, struct mr_err *err)
+{
+	int16_t id;
+
+	RTE_GPU_FOREACH(id)
+	{
+		struct rte_gpu_info info;
+
+		if (rte_gpu_info_get(id, &info) == 0 && strcmp(info.name, g->vdev) == 0) {
+			g->id = id;
+			g->drv = mr_gpu_drv_get(id);
+			return g->drv != NULL
+				? 0
+				: mr_err_set(err, -ENODEV, "device '%s': another driver holds '%s'",
+					  g->name, g->vdev);
+		}
+	}
+	return mr_err_set(err, -ENODEV, "device '%s': gpudev does not list '%s'", g->name, g->vdev);
+}
+
+static int read_info(struct mr_gpu *g, struct mr_err *err)
+{
+	struct mr_gpu_drv_info d;
+	int rc = mr_gpu_drv_info(g->drv, &d, err);
+
+	if (rc < 0)
+		return rc;
+	snprintf(g->info.name, sizeof(g->info.name), "%s", d.name);
+	snprintf(g->info.provider, sizeof(g->info.provider), "%s", d.provider);
+	snprintf(g->info.guard, sizeof(g->info.guard), "%s", d.guard);
+	g->info.multiprocessors = d.multiprocessors;
+	g->info.gpudirect_rdma = d.gpudirect_rdma;
+	g->info.dma_buf = d.dma_buf;
+	g->info.writes_ordering = d.writes_ordering;
+	g->info.flush_options = d.flush_options;
+	g->info.can_map = d.can_map;
+	g->info.flush_needed = d.writes_ordering == MR_CU_WRITES_ORDERING_NONE;
+	if (g->info.flush_needed && d.flush_options == 0)
+		return mr_err_set(err, -ENOTSUP,
+			"device '%s' (%s) does not order a NIC's writes before the CPU's READY and "
+			"offers no flush: a kernel could read stale packets, so no lane can run on "
+			"it",
+			g->name, g->info.name);
+	return 0;
+}
+
+int mr_gpu_open(const char *name, const char *args, struct mr_gpu **ret_gpu, struct mr_err *err)
+{
+	struct mr_gpu *g = calloc(1, sizeof(*g));
+	int rc;
+
+	if (g == NULL)
+		return mr_err_set(err, -ENOMEM, "out of memory");
+	snprintf(g->name, sizeof(g->name), "%s", name);
+	snprintf(g->vdev, sizeof(g->vdev), "gpu_millrace_%s", name);
+	rc = rte_vdev_init(g->vdev, args);
+	if (rc < 0) {
+		struct mr_err words;
+
+		mr_gpu_drv_last_error(&words);
+		rc = mr_err_set(err, rc, "device '%s': %s", name,
+			words.code != 0 ? words.msg : strerror(-rc));
+		free(g);
+		return rc;
+	}
+	rc = find_id(g, err);
+	if (rc == 0)
+		rc = read_info(g, err);
+	if (rc < 0) {
+		(void)rte_vdev_uninit(g->vdev);
+		free(g);
+		return rc;
+	}
+	*ret_gpu = g;
+	return 0;
+}
+
+void mr_gpu_close(struct mr_gpu *g)
+{
+	if (g == NULL)
+		return;
+	mr_gpu_launch_free(g);
+	(void)rte_vdev_uninit(g->vdev);
+	free(g);
+}
+
+const struct mr_gpu_info *mr_gpu_info(const struct mr_gpu *g)
+{
+	return &g->info;
+}
+
+int mr_gpu_flush(struct mr_gpu *g)
+{
+	return mr_gpu_drv_flush(g->drv, NULL);
+}
+
+int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t bytes,
+	struct mr_gpu_region *ret_region, struct mr_err *err)
+{
+	struct mr_gpu_region r = {.memory = memory, .bytes = MR_ALIGN_UP(bytes, MR_GPU_PAGE)};
+	int rc = 0;
+
+	if (memory == MR_GPU_MEMORY_DEVICE) {
+		r.addr = rte_gpu_mem_alloc(g->id, r.bytes, MR_GPU_PAGE);
+		if (r.addr == NULL) {
+			struct mr_err words;
+
+			mr_gpu_drv_last_error(&words);
+			return mr_err_set(err, words.code != 0 ? words.code : -ENOMEM,
+				"device '%s': %zu bytes of GPU memory for packets: %s", g->name,
+				r.bytes, words.code != 0 ? words.msg : rte_strerror(rte_errno));
+		}
+	} else {
+		rc = mr_gpu_drv_host_alloc(g->drv, r.bytes, &r.addr, err);
+		if (rc < 0)
+			return rc;
+	}
+	g->regions++;
+	rc = mr_gpu_drv_kernel_address(g->drv, r.addr, &r.kernel, err);
+	if (rc < 0) {
+		mr_gpu_region_free(g, &r);
+		return rc;
+	}
+	*ret_region = r;
+	return 0;
+}
+
+void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region)
+{
+	int rc;
+
+	if (region->addr == NULL)
+		return;
+	/* What a lost device does not free goes with its context. */
+	rc = region->memory == MR_GPU_MEMORY_DEVICE
+		? rte_gpu_mem_free(g->id, region->addr)
+		: mr_gpu_drv_host_free(g->drv, region->addr, NULL);
+	(void)rc;
+	g->regions--;
+	memset(region, 0, sizeof(*region));
+}
+
+void mr_gpu_counters(const struct mr_gpu *g, uint32_t lane, uint64_t ret_counters[MR_COUNTERS_MAX])
+{
+	const struct mr_gpu_lane_run *l = &g->lanes[lane];
+
+	memset(ret_counters, 0, MR_COUNTERS_MAX * sizeof(*ret_counters));
+	for (uint32_t w = 0; w < l->workers; w++)
+		for (uint32_t i = 0; i < MR_COUNTERS_MAX; i++)
+			ret_counters[i] +=
+				mr_load_relaxed_u64(&l->counters[w * MR_COUNTERS_MAX + i]);
+}
+
+uint64_t mr_gpu_beats(const struct mr_gpu *g, uint32_t lane)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t w = 0; w < g->lanes[lane].workers; w++)
+		sum += mr_load_relaxed(&g->lanes[lane].ctl[w].beat);
+	return sum;
+}

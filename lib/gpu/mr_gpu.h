@@ -69,6 +69,12 @@ MR_MUST_USE int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory,
 /* A zeroed region is accepted. */
 void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region);
 
+/*
+ * mr_gpu_flush makes what the NIC wrote visible to running kernels; a lane calls
+ * it per slot where info.flush_needed. Returns 0 or -errno. Any thread.
+ */
+int mr_gpu_flush(struct mr_gpu *g);
+
 /* One stage of a lane's chain. */
 struct mr_gpu_stage {
 	const struct mr_stage_desc *desc;
@@ -86,6 +92,8 @@ struct mr_gpu_lane {
 	const struct mr_gpu_stage *stages;
 	uint32_t stages_count;
 	struct mr_ring *ring; /* launch lays it out and calls mr_ring_init */
+	/* Slots given so far, as the lane publishes it, for the watch; NULL: not watched. */
+	const uint64_t *slots_given;
 };
 
 /*

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_gpu_priv.h"
+#include "mr_image.h"
+
+#include <errno.h>
+#include <rte_errno.h>
+#include <rte_gpudev.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A software device's workers wait for a core like anybody else. */
+#define HELLO_MS 1000u
+#define HELLO_MS_SIM 10000u
+#define BACKOFF_NS 100u
+#define LEAVE_MS 2000u
+
+const char *mr_gpu_kernel_name(enum mr_work work)
+{
+	return work == MR_WORK_WARP ? "mr_kernel_warp" : "mr_kernel_thread";
+}
+
+static size_t slots_bytes(const struct mr_gpu_lane *l)
+{
+	return MR_ALIGN_UP((size_t)l->slots * MR_SLOT_BYTES(l->batch), MR_CACHE_LINE);
+}
+
+static size_t ctl_bytes(const struct mr_gpu_lane *l)
+{
+	return l->workers * sizeof(struct mr_worker_ctl);
+}
+
+static size_t counters_bytes(const struct mr_gpu_lane *l)
+{
+	return (size_t)l->workers * MR_COUNTERS_MAX * sizeof(uint64_t);
+}
+
+static int address(struct mr_gpu *g, const void *p, uint64_t *ret_address, struct mr_err *err)
+{
+	return mr_gpu_drv_kernel_address(g->drv, p, ret_address, err);
+}
+
+/* READY and the descriptors in GPU memory that the CPU only writes. */
+static int map_in(struct mr_gpu *g, struct mr_gpu_lane_run *run, size_t bytes, struct mr_err *err)
+{
+	struct mr_err words;
+
+	bytes = MR_ALIGN_UP(bytes, MR_GPU_PAGE);
+	run->in_device = rte_gpu_mem_alloc(g->id, bytes, MR_GPU_PAGE);
+	if (run->in_device != NULL)
+		run->in_map = rte_gpu_mem_cpu_map(g->id, bytes, run->in_device);
+	if (run->in_map != NULL)
+		return 0;
+	mr_gpu_drv_last_error(&words);
+	return mr_err_set(err, words.code != 0 ? words.code : -ENOMEM,
+		"device '%s', lane '%s': %zu bytes of mapped GPU memory for READY: %s", g->name,
+		run->name, bytes, words.code != 0 ? words.msg : rte_strerror(rte_errno));
+}
+
+/* Memory of one lane, its ring, and what the kernel is told about them. */
+static int prepare_lane(struct mr_gpu *g, const struct mr_gpu_lane *l, struct mr_gpu_lane_run *run,
+	struct mr_lane_dev *dev, struct mr_err *err)
+{
+	size_t slots = slots_bytes(l);
+	uint8_t *in, *out;
+	int rc;
+
+	snprintf(run->name, sizeof(run->name), "%s", l->name);
+	run->workers = l->workers;
+	run->work = l->work;
+	run->slots_given = l->slots_given;
+	rc = mr_gpu_drv_host_alloc(
+		g->drv, 2 * slots + ctl_bytes(l) + counters_bytes(l), (void **)&run->host, err);
+	if (rc == 0 && g->info.can_map)
+		rc = map_in(g, run, slots, err);
+	if (rc < 0)
+		return rc;
+	in = run->host;
+	out = in + slots;
+	run->ctl = (struct mr_worker_ctl *)(out + slots);
+	run->counters = (uint64_t *)(out + slots + ctl_bytes(l));
+	memset(run->ctl, 0, ctl_bytes(l) + counters_bytes(l));
+	rc = mr_ring_init(l->ring, in, run->in_map, out, l->slots, l->batch, l->first_seq, err);
+	if (rc == 0)
+		rc = address(g, run->in_map != NULL ? run->in_device : in, &dev->in, err);
+	if (rc == 0)
+		rc = address(g, out, &dev->out, err);
+	if (rc == 0)
+		rc = address(g, run->ctl, &dev->workers_ctl, err);
+	if (rc == 0)
+		rc = address(g, run->counters, &dev->counters_out, err);
+	dev->region = l->region->kernel;
+	dev->region_units = (uint32_t)(l->region->bytes / MR_UNIT);
+	dev->room = l->room;
+	dev->in_stride = MR_SLOT_BYTES(l->batch);
+	dev->out_stride = MR_SLOT_BYTES(l->batch);
+	dev->slots = l->slots;
+	dev->batch = l->batch;
+	dev->workers = l->workers;
+	dev->tx_count = l->tx_count;
+	dev->first_seq = l->first_seq;
+	dev->chain_len = l->stages_count;
+	for (uint32_t i = 0; i < l->stages_count; i++) {
+		dev->chain[i].stage = (uint16_t)l->stages[i].desc->id;
+		dev->chain[i].counter_base = (uint16_t)l->stages[i].counter_base;
+		memcpy(dev->chain[i].params, l->stages[i].params, MR_PARAM_BYTES);
+	}
+	return rc;
+}
+
+/* The block of device memory, built in host memory and uploaded once. */
+struct image {
+	size_t lanes, maps, launches, counters, bytes; /* offsets */
+	uint8_t *data;
+};
+
+static struct image image_layout(const struct mr_gpu_lane *lanes, uint32_t n, uint32_t workers)
+{
+	struct image im = {0};
+	size_t counters = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		counters += counters_bytes(&lanes[i]);
+	im.maps = MR_ALIGN_UP(n * sizeof(struct mr_lane_dev), MR_CACHE_LINE);
+	im.launches = im.maps + MR_ALIGN_UP(workers * sizeof(struct mr_worker_map), MR_CACHE_LINE);
+	im.counters =
+		im.launches + MR_ALIGN_UP(MR_WORK_COUNT * sizeof(struct mr_launch), MR_CACHE_LINE);
+	im.bytes = im.counters + counters;
+	return im;
+}
+
+/* Workers of one work division are one grid: block b is maps[first + b]. */
+static void number_workers(struct mr_gpu *g, struct mr_worker_map *maps, struct mr_launch *launch,
+	uint64_t maps_address)
+{
+	uint32_t n = 0;
+
+	for (uint32_t work = 0; work < MR_WORK_COUNT; work++) {
+		launch[work].map = maps_address + n * sizeof(*maps);
+		for (uint32_t i = 0; i < g->lanes_count; i++)
+			for (uint32_t w = 0; g->lanes[i].work == work && w < g->lanes[i].workers;
+				w++) {
+				maps[n] = (struct mr_worker_map){.lane = i, .worker = w};
+				g->workers[n] = (struct mr_gpu_worker){
+					.lane = i, .worker = w, .work = (enum mr_work)work};
+				n++;
+				launch[work].blocks++;
+			}
+	}
+}
+
+static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct image *im,
+	uint32_t host_timeout_ms, uint64_t *ret_launches, uint32_t blocks[MR_WORK_COUNT],
+	struct mr_err *err)
+{
+	struct mr_lane_dev *dev = (struct mr_lane_dev *)im->data;
+	struct mr_launch *launch = (struct mr_launch *)(im->data + im->launches);
+	uint64_t base, host_ctl, counters;
+	int rc;
+
+	g->device = rte_gpu_mem_alloc(g->id, im->bytes, MR_GPU_PAGE);
+	if (g->device == NULL) {
+		struct mr_err words;
+
+		mr_gpu_drv_last_error(&words);
+		return mr_err_set(err, words.code != 0 ? words.code : -ENOMEM,
+			"device '%s': %zu bytes of GPU memory for lanes: %s", g->name, im->bytes,
+			words.code != 0 ? words.msg : rte_strerror(rte_errno));
+	}
+	rc = address(g, g->device, &base, err);
+	if (rc == 0)
+		rc = mr_gpu_drv_host_alloc(
+			g->drv, sizeof(*g->host_ctl), (void **)&g->host_ctl, err);
+	if (rc == 0)
+		rc = address(g, g->host_ctl, &host_ctl, err);
+	if (rc < 0)
+		return rc;
+	memset(g->host_ctl, 0, sizeof(*g->host_ctl));
+	counters = base + im->counters;
+	for (uint32_t i = 0; rc == 0 && i < g->lanes_count; i++) {
+		rc = prepare_lane(g, &lanes[i], &g->lanes[i], &dev[i], err);
+		dev[i].counters_acc = counters;
+		counters += counters_bytes(&lanes[i]);
+	}
+	if (rc < 0)
+		return rc;
+	number_workers(g, (struct mr_worker_map *)(im->data + im->maps), launch, base + im->maps);
+	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
+		launch[k].lanes = base;
+		launch[k].host_ctl = host_ctl;
+		launch[k].host_timeout_ns = (uint64_t)host_timeout_ms * 1000000u;
+		launch[k].backoff_ns = BACKOFF_NS;
+		blocks[k] = launch[k].blocks;
+	}
+	*ret_launches = base + im->launches;
+	return mr_gpu_drv_upload(g->drv, base, im->data, im->bytes, err);
+}
+
+static int load(struct mr_gpu *g, struct mr_err *err)
+{
+	struct mr_gpu_drv_image image = {.sim = &mr_image_sim};
+
+	image.fatbin = mr_image_fatbin(&image.fatbin_bytes);
+	if (image.fatbin == NULL && strcmp(g->info.provider, "cuda") == 0)
+		return mr_err_set(err, -ENOEXEC,
+			"device '%s': this build has no CUDA image: nvcc was not found when it was "
+			"built; install the CUDA toolkit and build again",
+			g->name);
+	return mr_gpu_drv_module_load(g->drv, &image, &g->module, err);
+}
+
+/* All kernels of a device together have to be resident, or some would never poll. */
+static int check_resident(
+	struct mr_gpu *g, const uint32_t blocks[MR_WORK_COUNT], struct mr_err *err)
+{
+	uint32_t need = 0, total = 0;
+
+	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
+		uint32_t per_sm;
+		int rc;
+
+		if (blocks[k] == 0)
+			continue;
+		rc = mr_gpu_drv_occupancy(g->module, mr_gpu_kernel_name((enum mr_work)k),
+			MR_GPU_BLOCK_THREADS, &per_sm, err);
+		if (rc < 0)
+			return rc;
+		if (per_sm == 0)
+			return mr_err_set(err, -ENOSPC,
+				"device '%s': kernel %s does not fit a multiprocessor", g->name,
+				mr_gpu_kernel_name((enum mr_work)k));
+		need += (blocks[k] + per_sm - 1) / per_sm;
+		total += blocks[k];
+	}
+	if (need > (uint32_t)g->info.multiprocessors)
+		return mr_err_set(err, -ENOSPC,
+			"device '%s': %u workers need %u multiprocessors at once, it has %d; use "
+			"fewer workers",
+			g->name, total, need, g->info.multiprocessors);
+	return 0;
+}
+
+static int wait_hello(struct mr_gpu *g, struct mr_err *err)
+{
+	uint32_t ms = strcmp(g->info.provider, "sim") == 0 ? HELLO_MS_SIM : HELLO_MS;
+	uint64_t deadline = mr_clock_ns() + (uint64_t)ms * 1000000u;
+
+	for (uint32_t i = 0; i < g->workers_count; i++) {
+		struct mr_gpu_worker *w = &g->workers[i];
+		struct mr_worker_ctl *ctl = &g->lanes[w->lane].ctl[w->worker];
+
+		while (mr_load_relaxed(&ctl->hello) == 0) {
+			if (mr_clock_ns() > deadline)
+				return mr_err_set(err, -ETIME,
+					"device '%s': worker %u of lane '%s' (kernel %s) did not "
+					"start within %u ms: other work may hold the "
+					"multiprocessors",
+					g->name, w->worker, g->lanes[w->lane].name,
+					mr_gpu_kernel_name(w->work), ms);
+			mr_store_relaxed(&g->host_ctl->beat, g->host_ctl->beat + 1);
+			usleep(200);
+		}
+	}
+	return 0;
+}
+
+static int start(struct mr_gpu *g, uint64_t launches, const uint32_t blocks[MR_WORK_COUNT],
+	struct mr_err *err)
+{
+	uint64_t now;
+
+	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
+		int rc;
+
+		if (blocks[k] == 0)
+			continue;
+		rc = mr_gpu_drv_launch(g->module, mr_gpu_kernel_name((enum mr_work)k), blocks[k],
+			MR_GPU_BLOCK_THREADS, launches + k * sizeof(struct mr_launch),
+			&g->launch[k], err);
+		if (rc < 0)
+			return rc;
+	}
+	if (wait_hello(g, err) < 0)
+		return -ETIME;
+	now = mr_clock_ns();
+	for (uint32_t i = 0; i < g->workers_count; i++) {
+		g->workers[i].beat_ns = now;
+		g->workers[i].seq_ns = now;
+	}
+	return mr_gpu_probe_start(g, err);
+}
+
+int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lanes_count,
+	uint32_t host_timeout_ms, struct mr_err *err)
+{
+	uint32_t blocks[MR_WORK_COUNT] = {0};
+	struct image im;
+	uint64_t launches = 0;
+	int rc = 0;
+
+	if (g->launched)
+		return mr_err_set(err, -EALREADY, "device '%s': launched before", g->name);
+	for (uint32_t i = 0; i < lanes_count; i++)
+		g->workers_count += lanes[i].workers;
+	im = image_layout(lanes, lanes_count, g->workers_count);
+	im.data = calloc(1, im.bytes);
+	g->lanes = calloc(lanes_count, sizeof(*g->lanes));
+	g->workers = calloc(g->workers_count, sizeof(*g->workers));
+	g->lanes_count = lanes_count;
+	g->launched = true;
+	if (im.data == NULL || g->lanes == NULL || g->workers == NULL)
+		rc = mr_err_set(err, -ENOMEM, "out of memory");
+	/* All that could wait behind a running kernel comes before the first launch. */
+	if (rc == 0)
+		rc = upload(g, lanes, &im, host_timeout_ms, &launches, blocks, err);
+	if (rc == 0)
+		rc = load(g, err);
+	if (rc == 0)
+		rc = check_resident(g, blocks, err);
+	if (rc == 0)
+		rc = start(g, launches, blocks, err);
+	free(im.data);
+	if (rc < 0)
+		mr_gpu_launch_free(g);
+	return rc;
+}
+
+int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
+{
+	uint64_t deadline = mr_clock_ns() + (uint64_t)timeout_ms * 1000000u;
+
+	if (!g->launched || g->stopped)
+		return 0;
+	if (g->host_ctl != NULL)
+		mr_store_release(&g->host_ctl->exit, 1);
+	if (mr_gpu_probe_stop(g, timeout_ms) < 0)
+		return mr_err_set(err, -ETIME, "device '%s': the driver does not answer", g->name);
+	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
+		if (g->launch[k] == NULL)
+			continue;
+		while (mr_gpu_drv_launch_query(g->launch[k], NULL) > 0) {
+			if (mr_clock_ns() > deadline)
+				return mr_err_set(err, -ETIME,
+					"device '%s': kernel %s did not leave within %u ms",
+					g->name, mr_gpu_kernel_name((enum mr_work)k), timeout_ms);
+			usleep(500);
+		}
+	}
+	g->stopped = true;
+	return 0;
+}
+
+void mr_gpu_launch_free(struct mr_gpu *g)
+{
+	bool gone = mr_gpu_stop(g, LEAVE_MS, NULL) == 0;
+
+	/* A kernel that stays keeps its memory; only the process's end takes it. */
+	for (uint32_t k = 0; gone && k < MR_WORK_COUNT; k++)
+		if (g->launch[k] != NULL && mr_gpu_drv_launch_free(g->launch[k], NULL) < 0)
+			gone = false;
+	if (gone && g->module != NULL)
+		(void)!mr_gpu_drv_module_unload(g->module, NULL);
+	for (uint32_t i = 0; gone && g->lanes != NULL && i < g->lanes_count; i++) {
+		struct mr_gpu_lane_run *l = &g->lanes[i];
+
+		if (l->in_map != NULL)
+			(void)rte_gpu_mem_cpu_unmap(g->id, l->in_device);
+		if (l->in_device != NULL)
+			(void)rte_gpu_mem_free(g->id, l->in_device);
+		if (l->host != NULL)
+			(void)!mr_gpu_drv_host_free(g->drv, l->host, NULL);
+	}
+	if (gone && g->host_ctl != NULL)
+		(void)!mr_gpu_drv_host_free(g->drv, g->host_ctl, NULL);
+	if (gone && g->device != NULL)
+		(void)rte_gpu_mem_free(g->id, g->device);
+	free(g->lanes);
+	free(g->workers);
+	g->lanes = NULL;
+	g->workers = NULL;
+	g->host_ctl = NULL;
+	g->device = NULL;
+	g->module = NULL;
+	memset(g->launch, 0, sizeof(g->launch));
+	g->lanes_count = 0;
+	g->workers_count = 0;
+}
