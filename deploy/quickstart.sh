@@ -49,7 +49,8 @@ cp "$source/config/demo.yaml" .
 
 say "running: millrace run demo.yaml --idle-exit 1 --json"
 status=0
-"$millrace" run demo.yaml --idle-exit 1 --json --name "quickstart-$$" \
+# DPDK leaves its runtime folder behind; here it goes with the scratch folder.
+RUNTIME_DIRECTORY=$scratch "$millrace" run demo.yaml --idle-exit 1 --json --name "quickstart-$$" \
 	>report.json 2>report.txt || status=$?
 if [ "$status" != 0 ]; then
 	cat report.txt >&2
