@@ -99,7 +99,7 @@ def stats_finds_the_only_instance_and_prints_text_and_prometheus(s):
     time.sleep(0.2)
     text = s.command("stats")
     check_equal(text.status, CLEAN, f"status: {text.told()}")
-    for word in ("l0", "p0", "rx_packets", "sent", "l2swap"):
+    for word in ("l0", "p0", "rx_packets", "tx_packets", "l2swap"):
         check(word in text.stdout, f"'{word}' is not in the text: {text.stdout}")
     metrics = s.command("stats", "--prometheus")
     check_equal(metrics.status, CLEAN, f"status: {metrics.told()}")
