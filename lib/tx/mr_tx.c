@@ -170,7 +170,7 @@ static COLD bool complete_each(struct mr_tx *tx, struct rte_mbuf **m, const stru
 
 #if defined(__x86_64__)
 /* Sixteen at a time; whole is a multiple of sixteen. */
-static __attribute__((target("avx2"))) bool unchanged_avx2(
+static __attribute__((target("avx2,tune=haswell"))) bool unchanged_avx2(
 	const uint64_t *in, const uint64_t *out, uint32_t whole)
 {
 	__m256i different = _mm256_setzero_si256();
@@ -200,7 +200,7 @@ static inline bool all_unchanged(
 	uint32_t i = 0;
 
 #if defined(__x86_64__)
-	if (tx->avx2) {
+	if (MR_LIKELY(tx->avx2)) {
 		i = count & ~15u;
 		if (!unchanged_avx2(in, out, i))
 			return false;
