@@ -56,10 +56,10 @@ count_failed() {
 compile() {
 	folder=$1
 	shift
-	if [ -e "$folder/build.ninja" ]; then
-		meson configure "$folder" "$@"
-	else
+	if [ ! -e "$folder/build.ninja" ]; then
 		meson setup "$folder" "$source" "$@"
+	elif [ $# != 0 ]; then
+		meson configure "$folder" "$@"
 	fi && ninja -C "$folder" all meson-test-prereq
 }
 

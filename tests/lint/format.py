@@ -18,18 +18,21 @@ def main():
     if not re.search(r"version 14\.", version.stdout):
         tree.skip(f"versions differ in taste and this is not 14: {version.stdout.strip()}")
     verdict = tree.Verdict()
-    for path in tree.files(".c", ".h", ".cu"):
-        verdict.checked += 1
-        run = subprocess.run(
-            [tool, "--dry-run", "-Werror", path],
-            cwd=tree.SOURCE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        if run.returncode != 0:
-            verdict.bad("\n".join(run.stdout.splitlines()[:6]))
+    paths = tree.files(".c", ".h", ".cu")
+    run = subprocess.run(
+        [tool, "--dry-run", "-Werror", *paths],
+        cwd=tree.SOURCE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    verdict.checked = len(paths)
+    faults = re.findall(r"^(\S+?:\d+:\d+): error", run.stdout, re.M)
+    for fault in faults:
+        verdict.bad(f"{fault}: clang-format would change this")
+    if run.returncode != 0 and not faults:
+        verdict.bad(run.stdout)
     verdict.done("files")
 
 
