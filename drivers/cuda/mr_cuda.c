@@ -25,7 +25,7 @@ static const struct {
  * What kernel_address asks the driver; one process has one libcuda, so the last
  * load's function is every table's.
  */
-static mr_cu_result (*pointer_attribute)(void *, int, mr_cu_deviceptr);
+static mr_cu_result (*pointer_attribute)(void *, unsigned int, mr_cu_deviceptr);
 static mr_cu_result (*host_pointer)(mr_cu_deviceptr *, void *, unsigned int);
 
 /* Device memory is itself; host memory is where the driver mapped it. */

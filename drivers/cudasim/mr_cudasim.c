@@ -30,7 +30,7 @@ static bool is_device(const struct sim_device *dev)
 }
 
 /* A context may outlive its device on some thread's stack, so it is looked up each time. */
-struct sim_device *sim_enter(mr_cu_result *ret_r)
+struct sim_device *mr_sim_enter(mr_cu_result *ret_r)
 {
 	struct sim_device *dev = NULL;
 
@@ -56,13 +56,13 @@ struct sim_device *sim_enter(mr_cu_result *ret_r)
 	return dev;
 }
 
-mr_cu_result sim_leave(struct sim_device *dev, mr_cu_result r)
+mr_cu_result mr_sim_leave(struct sim_device *dev, mr_cu_result r)
 {
 	pthread_mutex_unlock(&dev->lock);
 	return r;
 }
 
-bool sim_fault_now(struct sim_device *dev, enum sim_fault_kind kind)
+bool mr_sim_fault_now(struct sim_device *dev, enum sim_fault_kind kind)
 {
 	uint32_t number = ++dev->calls[kind];
 
@@ -174,7 +174,7 @@ static mr_cu_result sim_device_get(mr_cu_device *ret_dev, int ordinal)
 	if (dev == NULL)
 		return r;
 	*ret_dev = ordinal;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 static mr_cu_result sim_device_by_pci(mr_cu_device *ret_dev, const char *bus_id)
@@ -195,7 +195,7 @@ static mr_cu_result sim_device_name(char *ret_name, int bytes, mr_cu_device ordi
 	if (dev == NULL)
 		return r;
 	snprintf(ret_name, (size_t)bytes, "Millrace software CUDA device");
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 static mr_cu_result sim_device_memory(size_t *ret_bytes, mr_cu_device ordinal)
@@ -206,10 +206,11 @@ static mr_cu_result sim_device_memory(size_t *ret_bytes, mr_cu_device ordinal)
 	if (dev == NULL)
 		return r;
 	*ret_bytes = dev->options.mem_bytes;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-static mr_cu_result sim_device_attribute(int *ret_value, int attribute, mr_cu_device ordinal)
+static mr_cu_result sim_device_attribute(
+	int *ret_value, unsigned int attribute, mr_cu_device ordinal)
 {
 	mr_cu_result r;
 	struct sim_device *dev = device_enter(ordinal, &r);
@@ -248,7 +249,7 @@ static mr_cu_result sim_device_attribute(int *ret_value, int attribute, mr_cu_de
 	default:
 		r = MR_CUDA_ERROR_INVALID_VALUE;
 	}
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 static mr_cu_result sim_context_retain(mr_cu_context *ret_ctx, mr_cu_device ordinal)
@@ -260,7 +261,7 @@ static mr_cu_result sim_context_retain(mr_cu_context *ret_ctx, mr_cu_device ordi
 		return r;
 	dev->context_refs++;
 	*ret_ctx = (mr_cu_context)dev;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 /* What the context owned goes with the last reference. */
@@ -273,12 +274,12 @@ static mr_cu_result sim_context_release(mr_cu_device ordinal)
 	if (dev == NULL)
 		return r;
 	if (dev->context_refs == 0)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_CONTEXT);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_CONTEXT);
 	last = --dev->context_refs == 0;
-	(void)sim_leave(dev, r);
+	(void)mr_sim_leave(dev, r);
 	if (last) {
-		sim_launch_fini(dev);
-		sim_memory_reset(dev);
+		mr_sim_launch_fini(dev);
+		mr_sim_memory_reset(dev);
 		/* A new context heals what one kernel did, but not the device. */
 		pthread_mutex_lock(&dev->lock);
 		if (dev->sticky == MR_CUDA_ERROR_LAUNCH_FAILED)
@@ -318,19 +319,19 @@ static mr_cu_result sim_context_pop(mr_cu_context *ret_ctx)
 	return MR_CUDA_SUCCESS;
 }
 
-static mr_cu_result sim_flush(int target, int scope)
+static mr_cu_result sim_flush(unsigned int target, unsigned int scope)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 
 	if (dev == NULL)
 		return r;
 	if (target != MR_CU_FLUSH_TARGET_CURRENT_CTX || scope != MR_CU_FLUSH_TO_OWNER)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	if ((dev->options.flush_options & MR_CU_FLUSH_OPTION_HOST) == 0)
-		return sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
 	dev->flushes++;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 #define SIM_TABLE(map_fn, unmap_fn)                                                                \
@@ -344,27 +345,28 @@ static mr_cu_result sim_flush(int target, int scope)
 		.cuDevicePrimaryCtxRetain = sim_context_retain,                                    \
 		.cuDevicePrimaryCtxRelease_v2 = sim_context_release,                               \
 		.cuCtxPushCurrent_v2 = sim_context_push, .cuCtxPopCurrent_v2 = sim_context_pop,    \
-		.cuMemAlloc_v2 = sim_mem_alloc, .cuMemFree_v2 = sim_mem_free,                      \
-		.cuMemGetAddressRange_v2 = sim_mem_address_range,                                  \
-		.cuMemHostAlloc = sim_mem_host_alloc, .cuMemFreeHost = sim_mem_free_host,          \
-		.cuMemHostRegister_v2 = sim_mem_host_register,                                     \
-		.cuMemHostUnregister = sim_mem_host_unregister,                                    \
-		.cuMemHostGetDevicePointer_v2 = sim_mem_host_device_pointer,                       \
-		.cuPointerGetAttribute = sim_pointer_get,                                          \
-		.cuPointerSetAttribute = sim_pointer_set, .cuModuleLoadData = sim_module_load,     \
-		.cuModuleUnload = sim_module_unload, .cuModuleGetFunction = sim_module_function,   \
-		.cuOccupancyMaxActiveBlocksPerMultiprocessor = sim_occupancy,                      \
-		.cuLaunchKernel = sim_launch_kernel, .cuStreamCreate = sim_stream_create,          \
-		.cuStreamDestroy_v2 = sim_stream_destroy, .cuStreamQuery = sim_stream_query,       \
-		.cuStreamSynchronize = sim_stream_synchronize,                                     \
-		.cuMemcpyHtoDAsync_v2 = sim_copy_in, .cuMemcpyDtoHAsync_v2 = sim_copy_out,         \
+		.cuMemAlloc_v2 = mr_sim_mem_alloc, .cuMemFree_v2 = mr_sim_mem_free,                \
+		.cuMemGetAddressRange_v2 = mr_sim_mem_address_range,                               \
+		.cuMemHostAlloc = mr_sim_mem_host_alloc, .cuMemFreeHost = mr_sim_mem_free_host,    \
+		.cuMemHostRegister_v2 = mr_sim_mem_host_register,                                  \
+		.cuMemHostUnregister = mr_sim_mem_host_unregister,                                 \
+		.cuMemHostGetDevicePointer_v2 = mr_sim_mem_host_device_pointer,                    \
+		.cuPointerGetAttribute = mr_sim_pointer_get,                                       \
+		.cuPointerSetAttribute = mr_sim_pointer_set,                                       \
+		.cuModuleLoadData = mr_sim_module_load, .cuModuleUnload = mr_sim_module_unload,    \
+		.cuModuleGetFunction = mr_sim_module_function,                                     \
+		.cuOccupancyMaxActiveBlocksPerMultiprocessor = mr_sim_occupancy,                   \
+		.cuLaunchKernel = mr_sim_launch_kernel, .cuStreamCreate = mr_sim_stream_create,    \
+		.cuStreamDestroy_v2 = mr_sim_stream_destroy, .cuStreamQuery = mr_sim_stream_query, \
+		.cuStreamSynchronize = mr_sim_stream_synchronize,                                  \
+		.cuMemcpyHtoDAsync_v2 = mr_sim_copy_in, .cuMemcpyDtoHAsync_v2 = mr_sim_copy_out,   \
 		.cuFlushGPUDirectRDMAWrites = sim_flush,                                           \
-		.cuStreamWaitValue32_v2 = sim_stream_wait_value,                                   \
-		.cuMemGetHandleForAddressRange = sim_mem_handle, .map = map_fn, .unmap = unmap_fn, \
-		.kernel_address = sim_kernel_address,                                              \
+		.cuStreamWaitValue32_v2 = mr_sim_stream_wait_value,                                \
+		.cuMemGetHandleForAddressRange = mr_sim_mem_handle, .map = map_fn,                 \
+		.unmap = unmap_fn, .kernel_address = mr_sim_kernel_address,                        \
 	}
 
-static const struct mr_cuda_api sim_api = SIM_TABLE(sim_map, sim_unmap);
+static const struct mr_cuda_api sim_api = SIM_TABLE(mr_sim_map, mr_sim_unmap);
 static const struct mr_cuda_api sim_api_unmapped = SIM_TABLE(NULL, NULL);
 
 const struct mr_cuda_api *mr_cudasim_api(mr_cu_device dev)
@@ -387,7 +389,7 @@ uint64_t mr_cudasim_flushes(mr_cu_device ordinal)
 	if (dev == NULL)
 		return 0;
 	flushes = dev->flushes;
-	(void)sim_leave(dev, r);
+	(void)mr_sim_leave(dev, r);
 	return flushes;
 }
 
@@ -428,9 +430,9 @@ int mr_cudasim_add(const char *options, mr_cu_device *ret_dev, struct mr_err *er
 	pthread_cond_init(&dev->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	dev->arena_fd = -1;
-	rc = sim_options_parse(options, &dev->options, err);
+	rc = mr_sim_options_parse(options, &dev->options, err);
 	if (rc == 0)
-		rc = sim_memory_init(dev, err);
+		rc = mr_sim_memory_init(dev, err);
 	if (rc != 0) {
 		device_free(dev);
 		return rc;
@@ -439,7 +441,7 @@ int mr_cudasim_add(const char *options, mr_cu_device *ret_dev, struct mr_err *er
 		*ret_dev = dev->ordinal;
 		return 0;
 	}
-	sim_memory_fini(dev);
+	mr_sim_memory_fini(dev);
 	device_free(dev);
 	return mr_err_set(err, -ENOSPC, "software device: there are %d already", SIM_DEVICES);
 }
@@ -456,7 +458,7 @@ void mr_cudasim_remove(mr_cu_device ordinal)
 	pthread_mutex_unlock(&sim_table);
 	if (dev == NULL)
 		return;
-	sim_launch_fini(dev);
-	sim_memory_fini(dev);
+	mr_sim_launch_fini(dev);
+	mr_sim_memory_fini(dev);
 	device_free(dev);
 }

@@ -163,7 +163,7 @@ static void launch_free(struct sim_launch *l)
 	free(l);
 }
 
-bool sim_stream_reap(struct sim_device *dev, const struct sim_stream *s)
+bool mr_sim_stream_reap(struct sim_device *dev, const struct sim_stream *s)
 {
 	struct sim_launch **link = &dev->launches;
 	bool runs = false;
@@ -182,7 +182,7 @@ bool sim_stream_reap(struct sim_device *dev, const struct sim_stream *s)
 	return runs;
 }
 
-void sim_launch_fini(struct sim_device *dev)
+void mr_sim_launch_fini(struct sim_device *dev)
 {
 	pthread_mutex_lock(&dev->lock);
 	dev->closing = true;
@@ -216,29 +216,29 @@ void sim_launch_fini(struct sim_device *dev)
 	dev->first_launch_ns = 0;
 }
 
-mr_cu_result sim_module_load(mr_cu_module *ret_module, const void *image)
+mr_cu_result mr_sim_module_load(mr_cu_module *ret_module, const void *image)
 {
 	const struct mr_sim_image *sim = image;
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	struct sim_module *m;
 
 	if (dev == NULL)
 		return r;
 	if (image == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	if (sim->magic != MR_SIM_IMAGE_MAGIC)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_IMAGE);
-	if (sim_fault_now(dev, SIM_FAULT_MODULE))
-		return sim_leave(dev, MR_CUDA_ERROR_NO_BINARY_FOR_GPU);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_IMAGE);
+	if (mr_sim_fault_now(dev, SIM_FAULT_MODULE))
+		return mr_sim_leave(dev, MR_CUDA_ERROR_NO_BINARY_FOR_GPU);
 	m = malloc(sizeof(*m));
 	if (m == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	m->image = sim;
 	m->next = dev->modules;
 	dev->modules = m;
 	*ret_module = (mr_cu_module)m;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 static struct sim_module **module_link(struct sim_device *dev, mr_cu_module module)
@@ -250,10 +250,10 @@ static struct sim_module **module_link(struct sim_device *dev, mr_cu_module modu
 	return link;
 }
 
-mr_cu_result sim_module_unload(mr_cu_module module)
+mr_cu_result mr_sim_module_unload(mr_cu_module module)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	struct sim_module **link, *m;
 
 	if (dev == NULL)
@@ -261,30 +261,30 @@ mr_cu_result sim_module_unload(mr_cu_module module)
 	link = module_link(dev, module);
 	m = *link;
 	if (m == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
 	*link = m->next;
 	free(m);
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_module_function(mr_cu_function *ret_fn, mr_cu_module module, const char *name)
+mr_cu_result mr_sim_module_function(mr_cu_function *ret_fn, mr_cu_module module, const char *name)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_module *m;
 
 	if (dev == NULL)
 		return r;
 	m = *module_link(dev, module);
 	if (m == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
 	for (uint32_t i = 0; i < m->image->kernels_count; i++) {
 		if (strcmp(m->image->kernels[i].name, name) == 0) {
 			*ret_fn = (mr_cu_function)(uintptr_t)&m->image->kernels[i];
-			return sim_leave(dev, r);
+			return mr_sim_leave(dev, r);
 		}
 	}
-	return sim_leave(dev, MR_CUDA_ERROR_NOT_FOUND);
+	return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_FOUND);
 }
 
 /* The kernel behind a handle, if a loaded module has it. */
@@ -307,20 +307,21 @@ static uint32_t occupancy(uint32_t threads)
 	return blocks < SIM_SM_BLOCKS ? blocks : SIM_SM_BLOCKS;
 }
 
-mr_cu_result sim_occupancy(int *ret_blocks, mr_cu_function fn, int block_size, size_t shared_bytes)
+mr_cu_result mr_sim_occupancy(
+	int *ret_blocks, mr_cu_function fn, int block_size, size_t shared_bytes)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 
 	(void)shared_bytes;
 	if (dev == NULL)
 		return r;
 	if (kernel_find(dev, fn) == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
 	if (block_size <= 0)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	*ret_blocks = (int)occupancy((uint32_t)block_size);
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 /* Blocks that could not be started are missing, not forgotten: nothing runs then. */
@@ -347,12 +348,12 @@ static mr_cu_result launch_start(struct sim_device *dev, struct sim_launch *l, u
 	return MR_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
-mr_cu_result sim_launch_kernel(mr_cu_function fn, unsigned int grid_x, unsigned int grid_y,
+mr_cu_result mr_sim_launch_kernel(mr_cu_function fn, unsigned int grid_x, unsigned int grid_y,
 	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
 	unsigned int shared_bytes, mr_cu_stream stream, void **params, void **extra)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct mr_sim_kernel *kernel;
 	struct sim_stream *s;
 	struct sim_launch *l;
@@ -361,20 +362,20 @@ mr_cu_result sim_launch_kernel(mr_cu_function fn, unsigned int grid_x, unsigned 
 	if (dev == NULL)
 		return r;
 	kernel = kernel_find(dev, fn);
-	s = sim_stream_find(dev, stream);
+	s = mr_sim_stream_find(dev, stream);
 	if (kernel == NULL || s == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
 	if (grid_x == 0 || grid_x > 65535 || grid_y != 1 || grid_z != 1 || block_x == 0 ||
 		block_y != 1 || block_z != 1 || params == NULL || extra != NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
-	if (occupancy(block_x) == 0 || sim_fault_now(dev, SIM_FAULT_LAUNCH))
-		return sim_leave(dev, MR_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+	if (occupancy(block_x) == 0 || mr_sim_fault_now(dev, SIM_FAULT_LAUNCH))
+		return mr_sim_leave(dev, MR_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 	/* Kernels of one stream run one after the other, which nobody needs here. */
-	if (sim_stream_reap(dev, s))
-		return sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
+	if (mr_sim_stream_reap(dev, s))
+		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
 	l = calloc(1, sizeof(*l) + grid_x * sizeof(l->block[0]));
 	if (l == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	l->dev = dev;
 	l->stream = s;
 	l->kernel = kernel;
@@ -386,5 +387,5 @@ mr_cu_result sim_launch_kernel(mr_cu_function fn, unsigned int grid_x, unsigned 
 		dev->launches = l;
 		fault_start(dev);
 	}
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }

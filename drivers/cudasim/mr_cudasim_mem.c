@@ -58,7 +58,7 @@ static int map_twice(size_t bytes, int *ret_fd, uint8_t **ret_primary, uint8_t *
 	return code;
 }
 
-int sim_memory_init(struct sim_device *dev, struct mr_err *err)
+int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err)
 {
 	int rc = map_twice(dev->options.mem_bytes, &dev->arena_fd, &dev->arena, &dev->arena_alias);
 
@@ -81,7 +81,7 @@ static void range_release(struct sim_device *dev, struct sim_range *range)
 	free(range);
 }
 
-void sim_memory_reset(struct sim_device *dev)
+void mr_sim_memory_reset(struct sim_device *dev)
 {
 	while (dev->views != NULL) {
 		struct sim_view *v = dev->views;
@@ -98,9 +98,9 @@ void sim_memory_reset(struct sim_device *dev)
 	}
 }
 
-void sim_memory_fini(struct sim_device *dev)
+void mr_sim_memory_fini(struct sim_device *dev)
 {
-	sim_memory_reset(dev);
+	mr_sim_memory_reset(dev);
 	if (dev->arena_fd < 0)
 		return;
 	munmap(dev->arena, dev->options.mem_bytes);
@@ -114,7 +114,7 @@ static bool covers(const uint8_t *base, size_t size, const uint8_t *ptr, size_t 
 	return ptr >= base && ptr < base + size && bytes <= size - (size_t)(ptr - base);
 }
 
-struct sim_range *sim_range_find(struct sim_device *dev, const void *ptr, size_t bytes)
+struct sim_range *mr_sim_range_find(struct sim_device *dev, const void *ptr, size_t bytes)
 {
 	struct sim_range *r;
 
@@ -125,7 +125,7 @@ struct sim_range *sim_range_find(struct sim_device *dev, const void *ptr, size_t
 	return r;
 }
 
-uint8_t *sim_alias(const struct sim_range *range, const void *ptr)
+uint8_t *mr_sim_alias(const struct sim_range *range, const void *ptr)
 {
 	const uint8_t *p = ptr;
 
@@ -151,10 +151,10 @@ static void *to_ptr(mr_cu_deviceptr ptr)
 }
 
 /* First fit. The list keeps the arena's ranges in address order, others anywhere. */
-mr_cu_result sim_mem_alloc(mr_cu_deviceptr *ret_ptr, size_t bytes)
+mr_cu_result mr_sim_mem_alloc(mr_cu_deviceptr *ret_ptr, size_t bytes)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	struct sim_range **link, *range;
 	uint8_t *at;
 	size_t span;
@@ -162,9 +162,9 @@ mr_cu_result sim_mem_alloc(mr_cu_deviceptr *ret_ptr, size_t bytes)
 	if (dev == NULL)
 		return r;
 	if (bytes == 0)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
-	if (sim_fault_now(dev, SIM_FAULT_ALLOC) || bytes > dev->options.mem_bytes)
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+	if (mr_sim_fault_now(dev, SIM_FAULT_ALLOC) || bytes > dev->options.mem_bytes)
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	span = MR_ALIGN_UP(bytes, SIM_PAGE);
 	at = dev->arena;
 	for (link = &dev->ranges; *link != NULL; link = &(*link)->next) {
@@ -175,10 +175,10 @@ mr_cu_result sim_mem_alloc(mr_cu_deviceptr *ret_ptr, size_t bytes)
 		at = (*link)->primary + (*link)->span;
 	}
 	if (span > dev->options.mem_bytes - (size_t)(at - dev->arena))
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	range = calloc(1, sizeof(*range));
 	if (range == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	range->memory = SIM_MEMORY_DEVICE;
 	range->primary = at;
 	range->alias = dev->arena_alias + (at - dev->arena);
@@ -187,14 +187,14 @@ mr_cu_result sim_mem_alloc(mr_cu_deviceptr *ret_ptr, size_t bytes)
 	range->next = *link;
 	*link = range;
 	*ret_ptr = (mr_cu_deviceptr)(uintptr_t)at;
-	return sim_leave(dev, MR_CUDA_SUCCESS);
+	return mr_sim_leave(dev, MR_CUDA_SUCCESS);
 }
 
 /* Takes the range out of the list and frees it; device memory must not be mapped. */
 static mr_cu_result range_end(const void *ptr, enum sim_memory memory, mr_cu_result unknown)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	struct sim_range **link, *range;
 
 	if (dev == NULL)
@@ -202,35 +202,35 @@ static mr_cu_result range_end(const void *ptr, enum sim_memory memory, mr_cu_res
 	link = range_link(dev, ptr, memory);
 	range = *link;
 	if (range == NULL)
-		return sim_leave(dev, unknown);
+		return mr_sim_leave(dev, unknown);
 	for (struct sim_view *v = dev->views; v != NULL; v = v->next)
 		if (v->range == range)
-			return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+			return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	*link = range->next;
 	range_release(dev, range);
-	return sim_leave(dev, MR_CUDA_SUCCESS);
+	return mr_sim_leave(dev, MR_CUDA_SUCCESS);
 }
 
-mr_cu_result sim_mem_free(mr_cu_deviceptr ptr)
+mr_cu_result mr_sim_mem_free(mr_cu_deviceptr ptr)
 {
 	return range_end(to_ptr(ptr), SIM_MEMORY_DEVICE, MR_CUDA_ERROR_INVALID_VALUE);
 }
 
-mr_cu_result sim_mem_address_range(
+mr_cu_result mr_sim_mem_address_range(
 	mr_cu_deviceptr *ret_base, size_t *ret_bytes, mr_cu_deviceptr ptr)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_range *range;
 
 	if (dev == NULL)
 		return r;
-	range = sim_range_find(dev, to_ptr(ptr), 0);
+	range = mr_sim_range_find(dev, to_ptr(ptr), 0);
 	if (range == NULL || range->memory == SIM_MEMORY_REGISTERED)
-		return sim_leave(dev, MR_CUDA_ERROR_NOT_FOUND);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_FOUND);
 	*ret_base = (mr_cu_deviceptr)(uintptr_t)range->primary;
 	*ret_bytes = range->bytes;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 static mr_cu_result range_add(struct sim_device *dev, const struct sim_range *from)
@@ -245,22 +245,22 @@ static mr_cu_result range_add(struct sim_device *dev, const struct sim_range *fr
 	return MR_CUDA_SUCCESS;
 }
 
-mr_cu_result sim_mem_host_alloc(void **ret_ptr, size_t bytes, unsigned int flags)
+mr_cu_result mr_sim_mem_host_alloc(void **ret_ptr, size_t bytes, unsigned int flags)
 {
 	const unsigned int known = MR_CU_MEMHOSTALLOC_PORTABLE | MR_CU_MEMHOSTALLOC_DEVICEMAP;
 	struct sim_range range = {.memory = SIM_MEMORY_HOST, .bytes = bytes};
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	int fd;
 
 	if (dev == NULL)
 		return r;
 	if (bytes == 0 || (flags & ~known) != 0)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	range.span = MR_ALIGN_UP(bytes, SIM_PAGE);
-	if (sim_fault_now(dev, SIM_FAULT_HOSTALLOC) || range.span < bytes ||
+	if (mr_sim_fault_now(dev, SIM_FAULT_HOSTALLOC) || range.span < bytes ||
 		map_twice(range.span, &fd, &range.primary, &range.alias) != 0)
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	close(fd);
 	r = range_add(dev, &range);
 	if (r != MR_CUDA_SUCCESS) {
@@ -269,15 +269,15 @@ mr_cu_result sim_mem_host_alloc(void **ret_ptr, size_t bytes, unsigned int flags
 	} else {
 		*ret_ptr = range.primary;
 	}
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_mem_free_host(void *ptr)
+mr_cu_result mr_sim_mem_free_host(void *ptr)
 {
 	return range_end(ptr, SIM_MEMORY_HOST, MR_CUDA_ERROR_INVALID_VALUE);
 }
 
-mr_cu_result sim_mem_host_register(void *ptr, size_t bytes, unsigned int flags)
+mr_cu_result mr_sim_mem_host_register(void *ptr, size_t bytes, unsigned int flags)
 {
 	const unsigned int known = MR_CU_MEMHOSTREGISTER_PORTABLE | MR_CU_MEMHOSTREGISTER_DEVICEMAP;
 	struct sim_range range = {.memory = SIM_MEMORY_REGISTERED,
@@ -286,54 +286,54 @@ mr_cu_result sim_mem_host_register(void *ptr, size_t bytes, unsigned int flags)
 		.bytes = bytes,
 		.span = bytes};
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 
 	if (dev == NULL)
 		return r;
 	if (ptr == NULL || bytes == 0 || bytes > UINTPTR_MAX - (uintptr_t)ptr ||
 		(flags & ~known) != 0)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
-	if (sim_fault_now(dev, SIM_FAULT_REGISTER))
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+	if (mr_sim_fault_now(dev, SIM_FAULT_REGISTER))
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	for (const struct sim_range *o = dev->ranges; o != NULL; o = o->next)
 		if (o->primary < range.primary + bytes && range.primary < o->primary + o->bytes)
-			return sim_leave(dev, MR_CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-	return sim_leave(dev, range_add(dev, &range));
+			return mr_sim_leave(dev, MR_CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	return mr_sim_leave(dev, range_add(dev, &range));
 }
 
-mr_cu_result sim_mem_host_unregister(void *ptr)
+mr_cu_result mr_sim_mem_host_unregister(void *ptr)
 {
 	return range_end(ptr, SIM_MEMORY_REGISTERED, MR_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
-mr_cu_result sim_mem_host_device_pointer(
+mr_cu_result mr_sim_mem_host_device_pointer(
 	mr_cu_deviceptr *ret_ptr, void *host_ptr, unsigned int flags)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_range *range;
 
 	if (dev == NULL)
 		return r;
-	range = sim_range_find(dev, host_ptr, 0);
+	range = mr_sim_range_find(dev, host_ptr, 0);
 	if (range == NULL || range->memory == SIM_MEMORY_DEVICE || flags != 0)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	*ret_ptr = (mr_cu_deviceptr)(uintptr_t)host_ptr;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_pointer_get(void *ret_data, int attribute, mr_cu_deviceptr ptr)
+mr_cu_result mr_sim_pointer_get(void *ret_data, unsigned int attribute, mr_cu_deviceptr ptr)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_range *range;
 	unsigned int value = 0;
 
 	if (dev == NULL)
 		return r;
-	range = sim_range_find(dev, to_ptr(ptr), 0);
+	range = mr_sim_range_find(dev, to_ptr(ptr), 0);
 	if (range == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	switch (attribute) {
 	case MR_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		value = range->memory == SIM_MEMORY_DEVICE ? MR_CU_MEMORYTYPE_DEVICE
@@ -345,89 +345,90 @@ mr_cu_result sim_pointer_get(void *ret_data, int attribute, mr_cu_deviceptr ptr)
 	case MR_CU_POINTER_ATTRIBUTE_IS_MANAGED:
 		break;
 	default:
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	}
 	memcpy(ret_data, &value, sizeof(value));
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_pointer_set(const void *value, int attribute, mr_cu_deviceptr ptr)
+mr_cu_result mr_sim_pointer_set(const void *value, unsigned int attribute, mr_cu_deviceptr ptr)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	struct sim_range *range;
 	unsigned int on;
 
 	if (dev == NULL)
 		return r;
-	range = sim_range_find(dev, to_ptr(ptr), 0);
+	range = mr_sim_range_find(dev, to_ptr(ptr), 0);
 	if (range == NULL || range->memory != SIM_MEMORY_DEVICE ||
 		attribute != MR_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	memcpy(&on, value, sizeof(on));
 	range->sync_memops = on != 0;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_mem_handle(
-	void *ret_handle, mr_cu_deviceptr ptr, size_t bytes, int type, unsigned long long flags)
+mr_cu_result mr_sim_mem_handle(void *ret_handle, mr_cu_deviceptr ptr, size_t bytes,
+	unsigned int type, unsigned long long flags)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_range *range;
 	int fd;
 
 	if (dev == NULL)
 		return r;
 	if (!dev->options.dmabuf)
-		return sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
-	range = sim_range_find(dev, to_ptr(ptr), bytes);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
+	range = mr_sim_range_find(dev, to_ptr(ptr), bytes);
 	if (type != MR_CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags != 0 || range == NULL ||
 		range->memory != SIM_MEMORY_DEVICE || bytes == 0 || ptr % page != 0 ||
 		bytes % page != 0)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	fd = fcntl(dev->arena_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		return sim_leave(dev, MR_CUDA_ERROR_UNKNOWN);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_UNKNOWN);
 	memcpy(ret_handle, &fd, sizeof(fd));
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_map(mr_cu_deviceptr ptr, size_t bytes, void **ret_host)
+mr_cu_result mr_sim_map(mr_cu_deviceptr ptr, size_t bytes, void **ret_host)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	struct sim_range *range;
 	struct sim_view *view;
 
 	if (dev == NULL)
 		return r;
 	/* The last page of an allocation is mapped whole, so look for its start only. */
-	range = sim_range_find(dev, to_ptr(ptr), 0);
+	range = mr_sim_range_find(dev, to_ptr(ptr), 0);
 	if (range == NULL || range->memory != SIM_MEMORY_DEVICE || ptr % SIM_PAGE != 0 ||
 		bytes == 0 || bytes % SIM_PAGE != 0 ||
-		bytes > range->span - (size_t)(sim_alias(range, to_ptr(ptr)) - range->alias))
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
-	if (sim_fault_now(dev, SIM_FAULT_MAP) || bytes > dev->options.bar_bytes - dev->shown_bytes)
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		bytes > range->span - (size_t)(mr_sim_alias(range, to_ptr(ptr)) - range->alias))
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+	if (mr_sim_fault_now(dev, SIM_FAULT_MAP) ||
+		bytes > dev->options.bar_bytes - dev->shown_bytes)
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	view = malloc(sizeof(*view));
 	if (view == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	view->range = range;
-	view->host = sim_alias(range, to_ptr(ptr));
+	view->host = mr_sim_alias(range, to_ptr(ptr));
 	view->bytes = bytes;
 	view->next = dev->views;
 	dev->views = view;
 	dev->shown_bytes += bytes;
 	*ret_host = view->host;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_unmap(void *host)
+mr_cu_result mr_sim_unmap(void *host)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	struct sim_view **link, *view;
 
 	if (dev == NULL)
@@ -436,24 +437,24 @@ mr_cu_result sim_unmap(void *host)
 		;
 	view = *link;
 	if (view == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	*link = view->next;
 	dev->shown_bytes -= view->bytes;
 	free(view);
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_kernel_address(const void *ptr, mr_cu_deviceptr *ret_address)
+mr_cu_result mr_sim_kernel_address(const void *ptr, mr_cu_deviceptr *ret_address)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_range *range;
 
 	if (dev == NULL)
 		return r;
-	range = sim_range_find(dev, ptr, 0);
+	range = mr_sim_range_find(dev, ptr, 0);
 	if (range == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
-	*ret_address = (mr_cu_deviceptr)(uintptr_t)sim_alias(range, ptr);
-	return sim_leave(dev, r);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+	*ret_address = (mr_cu_deviceptr)(uintptr_t)mr_sim_alias(range, ptr);
+	return mr_sim_leave(dev, r);
 }

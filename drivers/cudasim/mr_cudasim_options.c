@@ -233,7 +233,7 @@ static int parse_option(
 		key);
 }
 
-int sim_options_parse(const char *text, struct sim_options *ret_options, struct mr_err *err)
+int mr_sim_options_parse(const char *text, struct sim_options *ret_options, struct mr_err *err)
 {
 	struct sim_options o = {
 		.mem_bytes = (size_t)1 << 30,

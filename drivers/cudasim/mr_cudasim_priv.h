@@ -56,7 +56,7 @@ struct sim_options {
 	struct sim_fault fault[SIM_FAULTS];
 };
 
-int sim_options_parse(const char *text, struct sim_options *ret_options, struct mr_err *err);
+int mr_sim_options_parse(const char *text, struct sim_options *ret_options, struct mr_err *err);
 
 enum sim_memory {
 	SIM_MEMORY_DEVICE,     /* pages of the arena */
@@ -138,60 +138,62 @@ struct sim_device {
 };
 
 /*
- * sim_enter locks the device of this thread's current context. NULL: *ret_r says
+ * mr_sim_enter locks the device of this thread's current context. NULL: *ret_r says
  * why, and nothing is locked.
  */
-struct sim_device *sim_enter(mr_cu_result *ret_r);
-mr_cu_result sim_leave(struct sim_device *dev, mr_cu_result r);
+struct sim_device *mr_sim_enter(mr_cu_result *ret_r);
+mr_cu_result mr_sim_leave(struct sim_device *dev, mr_cu_result r);
 
 /* Counts a call of that kind; true if this is the one to fail. */
-bool sim_fault_now(struct sim_device *dev, enum sim_fault_kind kind);
+bool mr_sim_fault_now(struct sim_device *dev, enum sim_fault_kind kind);
 
 /* memory */
-int sim_memory_init(struct sim_device *dev, struct mr_err *err);
-void sim_memory_fini(struct sim_device *dev);
+int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err);
+void mr_sim_memory_fini(struct sim_device *dev);
 /* Frees what the context held; the arena stays. */
-void sim_memory_reset(struct sim_device *dev);
-struct sim_range *sim_range_find(struct sim_device *dev, const void *ptr, size_t bytes);
+void mr_sim_memory_reset(struct sim_device *dev);
+struct sim_range *mr_sim_range_find(struct sim_device *dev, const void *ptr, size_t bytes);
 /* Where kernels find ptr, which lies in the range at either address. */
-uint8_t *sim_alias(const struct sim_range *range, const void *ptr);
-mr_cu_result sim_mem_alloc(mr_cu_deviceptr *ret_ptr, size_t bytes);
-mr_cu_result sim_mem_free(mr_cu_deviceptr ptr);
-mr_cu_result sim_mem_address_range(
+uint8_t *mr_sim_alias(const struct sim_range *range, const void *ptr);
+mr_cu_result mr_sim_mem_alloc(mr_cu_deviceptr *ret_ptr, size_t bytes);
+mr_cu_result mr_sim_mem_free(mr_cu_deviceptr ptr);
+mr_cu_result mr_sim_mem_address_range(
 	mr_cu_deviceptr *ret_base, size_t *ret_bytes, mr_cu_deviceptr ptr);
-mr_cu_result sim_mem_host_alloc(void **ret_ptr, size_t bytes, unsigned int flags);
-mr_cu_result sim_mem_free_host(void *ptr);
-mr_cu_result sim_mem_host_register(void *ptr, size_t bytes, unsigned int flags);
-mr_cu_result sim_mem_host_unregister(void *ptr);
-mr_cu_result sim_mem_host_device_pointer(
+mr_cu_result mr_sim_mem_host_alloc(void **ret_ptr, size_t bytes, unsigned int flags);
+mr_cu_result mr_sim_mem_free_host(void *ptr);
+mr_cu_result mr_sim_mem_host_register(void *ptr, size_t bytes, unsigned int flags);
+mr_cu_result mr_sim_mem_host_unregister(void *ptr);
+mr_cu_result mr_sim_mem_host_device_pointer(
 	mr_cu_deviceptr *ret_ptr, void *host_ptr, unsigned int flags);
-mr_cu_result sim_pointer_get(void *ret_data, int attribute, mr_cu_deviceptr ptr);
-mr_cu_result sim_pointer_set(const void *value, int attribute, mr_cu_deviceptr ptr);
-mr_cu_result sim_mem_handle(
-	void *ret_handle, mr_cu_deviceptr ptr, size_t bytes, int type, unsigned long long flags);
-mr_cu_result sim_map(mr_cu_deviceptr ptr, size_t bytes, void **ret_host);
-mr_cu_result sim_unmap(void *host);
-mr_cu_result sim_kernel_address(const void *ptr, mr_cu_deviceptr *ret_address);
+mr_cu_result mr_sim_pointer_get(void *ret_data, unsigned int attribute, mr_cu_deviceptr ptr);
+mr_cu_result mr_sim_pointer_set(const void *value, unsigned int attribute, mr_cu_deviceptr ptr);
+mr_cu_result mr_sim_mem_handle(void *ret_handle, mr_cu_deviceptr ptr, size_t bytes,
+	unsigned int type, unsigned long long flags);
+mr_cu_result mr_sim_map(mr_cu_deviceptr ptr, size_t bytes, void **ret_host);
+mr_cu_result mr_sim_unmap(void *host);
+mr_cu_result mr_sim_kernel_address(const void *ptr, mr_cu_deviceptr *ret_address);
 
 /* modules, launches, streams */
-struct sim_stream *sim_stream_find(struct sim_device *dev, mr_cu_stream stream);
+struct sim_stream *mr_sim_stream_find(struct sim_device *dev, mr_cu_stream stream);
 /* Frees the launches of a stream that have ended; returns whether one still runs. */
-bool sim_stream_reap(struct sim_device *dev, const struct sim_stream *s);
-void sim_launch_fini(struct sim_device *dev);
-mr_cu_result sim_module_load(mr_cu_module *ret_module, const void *image);
-mr_cu_result sim_module_unload(mr_cu_module module);
-mr_cu_result sim_module_function(mr_cu_function *ret_fn, mr_cu_module module, const char *name);
-mr_cu_result sim_occupancy(int *ret_blocks, mr_cu_function fn, int block_size, size_t shared_bytes);
-mr_cu_result sim_launch_kernel(mr_cu_function fn, unsigned int grid_x, unsigned int grid_y,
+bool mr_sim_stream_reap(struct sim_device *dev, const struct sim_stream *s);
+void mr_sim_launch_fini(struct sim_device *dev);
+mr_cu_result mr_sim_module_load(mr_cu_module *ret_module, const void *image);
+mr_cu_result mr_sim_module_unload(mr_cu_module module);
+mr_cu_result mr_sim_module_function(mr_cu_function *ret_fn, mr_cu_module module, const char *name);
+mr_cu_result mr_sim_occupancy(
+	int *ret_blocks, mr_cu_function fn, int block_size, size_t shared_bytes);
+mr_cu_result mr_sim_launch_kernel(mr_cu_function fn, unsigned int grid_x, unsigned int grid_y,
 	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
 	unsigned int shared_bytes, mr_cu_stream stream, void **params, void **extra);
-mr_cu_result sim_stream_create(mr_cu_stream *ret_stream, unsigned int flags);
-mr_cu_result sim_stream_destroy(mr_cu_stream stream);
-mr_cu_result sim_stream_query(mr_cu_stream stream);
-mr_cu_result sim_stream_synchronize(mr_cu_stream stream);
-mr_cu_result sim_stream_wait_value(
+mr_cu_result mr_sim_stream_create(mr_cu_stream *ret_stream, unsigned int flags);
+mr_cu_result mr_sim_stream_destroy(mr_cu_stream stream);
+mr_cu_result mr_sim_stream_query(mr_cu_stream stream);
+mr_cu_result mr_sim_stream_synchronize(mr_cu_stream stream);
+mr_cu_result mr_sim_stream_wait_value(
 	mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags);
-mr_cu_result sim_copy_in(mr_cu_deviceptr to, const void *from, size_t bytes, mr_cu_stream stream);
-mr_cu_result sim_copy_out(void *to, mr_cu_deviceptr from, size_t bytes, mr_cu_stream stream);
+mr_cu_result mr_sim_copy_in(
+	mr_cu_deviceptr to, const void *from, size_t bytes, mr_cu_stream stream);
+mr_cu_result mr_sim_copy_out(void *to, mr_cu_deviceptr from, size_t bytes, mr_cu_stream stream);
 
 #endif

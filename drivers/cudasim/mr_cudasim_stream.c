@@ -13,35 +13,35 @@ static struct sim_stream **stream_link(struct sim_device *dev, mr_cu_stream stre
 	return link;
 }
 
-struct sim_stream *sim_stream_find(struct sim_device *dev, mr_cu_stream stream)
+struct sim_stream *mr_sim_stream_find(struct sim_device *dev, mr_cu_stream stream)
 {
 	return *stream_link(dev, stream);
 }
 
-mr_cu_result sim_stream_create(mr_cu_stream *ret_stream, unsigned int flags)
+mr_cu_result mr_sim_stream_create(mr_cu_stream *ret_stream, unsigned int flags)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	struct sim_stream *s;
 
 	if (dev == NULL)
 		return r;
 	if ((flags & ~(unsigned int)MR_CU_STREAM_NON_BLOCKING) != 0)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	s->next = dev->streams;
 	dev->streams = s;
 	*ret_stream = (mr_cu_stream)s;
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 /* Work on the stream goes on without it, as with the driver. */
-mr_cu_result sim_stream_destroy(mr_cu_stream stream)
+mr_cu_result mr_sim_stream_destroy(mr_cu_stream stream)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	struct sim_stream **link, *s;
 
 	if (dev == NULL)
@@ -49,69 +49,69 @@ mr_cu_result sim_stream_destroy(mr_cu_stream stream)
 	link = stream_link(dev, stream);
 	s = *link;
 	if (s == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
-	(void)sim_stream_reap(dev, s);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
+	(void)mr_sim_stream_reap(dev, s);
 	for (struct sim_launch *l = dev->launches; l != NULL; l = l->next)
 		if (l->stream == s)
 			l->stream = NULL;
 	*link = s->next;
 	free(s);
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_stream_query(mr_cu_stream stream)
+mr_cu_result mr_sim_stream_query(mr_cu_stream stream)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_stream *s;
 
 	if (dev == NULL)
 		return r;
-	s = sim_stream_find(dev, stream);
+	s = mr_sim_stream_find(dev, stream);
 	if (s == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
-	return sim_leave(dev, sim_stream_reap(dev, s) ? MR_CUDA_ERROR_NOT_READY : r);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
+	return mr_sim_leave(dev, mr_sim_stream_reap(dev, s) ? MR_CUDA_ERROR_NOT_READY : r);
 }
 
-mr_cu_result sim_stream_synchronize(mr_cu_stream stream)
+mr_cu_result mr_sim_stream_synchronize(mr_cu_stream stream)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_stream *s;
 
 	if (dev == NULL)
 		return r;
-	s = sim_stream_find(dev, stream);
+	s = mr_sim_stream_find(dev, stream);
 	if (s == NULL)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
-	while (sim_stream_reap(dev, s))
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
+	while (mr_sim_stream_reap(dev, s))
 		pthread_cond_wait(&dev->changed, &dev->lock);
-	return sim_leave(dev, dev->sticky);
+	return mr_sim_leave(dev, dev->sticky);
 }
 
 /* Only waits that are over at once, which is all that a flush needs. */
-mr_cu_result sim_stream_wait_value(
+mr_cu_result mr_sim_stream_wait_value(
 	mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_range *range;
 	uint32_t now;
 
 	if (dev == NULL)
 		return r;
-	range = sim_range_find(dev, (void *)(uintptr_t)ptr, sizeof(now));
-	if (sim_stream_find(dev, stream) == NULL || range == NULL || ptr % sizeof(now) != 0)
-		return sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
-	memcpy(&now, sim_alias(range, (void *)(uintptr_t)ptr), sizeof(now));
+	range = mr_sim_range_find(dev, (void *)(uintptr_t)ptr, sizeof(now));
+	if (mr_sim_stream_find(dev, stream) == NULL || range == NULL || ptr % sizeof(now) != 0)
+		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+	memcpy(&now, mr_sim_alias(range, (void *)(uintptr_t)ptr), sizeof(now));
 	if ((flags & ~MR_CU_STREAM_WAIT_VALUE_FLUSH) != 0 || (int32_t)(now - value) < 0)
-		return sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
+		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
 	if ((flags & MR_CU_STREAM_WAIT_VALUE_FLUSH) != 0) {
 		if ((dev->options.flush_options & MR_CU_FLUSH_OPTION_MEMOPS) == 0)
-			return sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
+			return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
 		dev->flushes++;
 	}
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
 /* Copies are done when the call returns; behind a kernel they would have to wait. */
@@ -119,41 +119,41 @@ static mr_cu_result copy(
 	mr_cu_deviceptr device, void *to, const void *from, size_t bytes, mr_cu_stream stream)
 {
 	mr_cu_result r;
-	struct sim_device *dev = sim_enter(&r);
+	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_range *range, *other;
 	const struct sim_stream *s;
 
 	if (dev == NULL)
 		return r;
-	s = sim_stream_find(dev, stream);
-	range = sim_range_find(dev, (void *)(uintptr_t)device, bytes);
+	s = mr_sim_stream_find(dev, stream);
+	range = mr_sim_range_find(dev, (void *)(uintptr_t)device, bytes);
 	if (s == NULL || range == NULL)
-		return sim_leave(dev,
+		return mr_sim_leave(dev,
 			s == NULL ? MR_CUDA_ERROR_INVALID_HANDLE : MR_CUDA_ERROR_INVALID_VALUE);
-	if (sim_stream_reap(dev, s))
-		return sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
+	if (mr_sim_stream_reap(dev, s))
+		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
 	/* The other side may be memory of the device too, and closed to this thread. */
 	if (to == NULL) {
-		to = sim_alias(range, (void *)(uintptr_t)device);
-		other = sim_range_find(dev, from, bytes);
-		from = other != NULL ? sim_alias(other, from) : from;
+		to = mr_sim_alias(range, (void *)(uintptr_t)device);
+		other = mr_sim_range_find(dev, from, bytes);
+		from = other != NULL ? mr_sim_alias(other, from) : from;
 	} else {
-		from = sim_alias(range, (void *)(uintptr_t)device);
-		other = sim_range_find(dev, to, bytes);
-		to = other != NULL ? sim_alias(other, to) : to;
+		from = mr_sim_alias(range, (void *)(uintptr_t)device);
+		other = mr_sim_range_find(dev, to, bytes);
+		to = other != NULL ? mr_sim_alias(other, to) : to;
 	}
 	memmove(to, from, bytes);
-	return sim_leave(dev, r);
+	return mr_sim_leave(dev, r);
 }
 
-mr_cu_result sim_copy_in(mr_cu_deviceptr to, const void *from, size_t bytes, mr_cu_stream stream)
+mr_cu_result mr_sim_copy_in(mr_cu_deviceptr to, const void *from, size_t bytes, mr_cu_stream stream)
 {
 	if (from == NULL)
 		return MR_CUDA_ERROR_INVALID_VALUE;
 	return copy(to, NULL, from, bytes, stream);
 }
 
-mr_cu_result sim_copy_out(void *to, mr_cu_deviceptr from, size_t bytes, mr_cu_stream stream)
+mr_cu_result mr_sim_copy_out(void *to, mr_cu_deviceptr from, size_t bytes, mr_cu_stream stream)
 {
 	if (to == NULL)
 		return MR_CUDA_ERROR_INVALID_VALUE;

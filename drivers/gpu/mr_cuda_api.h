@@ -74,7 +74,7 @@ enum {
 	MR_CU_WRITES_ORDERING_NONE = 0,
 	MR_CU_WRITES_ORDERING_OWNER = 100,
 	MR_CU_WRITES_ORDERING_ALL_DEVICES = 200,
-	MR_CU_FLUSH_OPTION_HOST = 1,   /* bits of FLUSH_WRITES_OPTIONS */
+	MR_CU_FLUSH_OPTION_HOST = 1, /* bits of FLUSH_WRITES_OPTIONS */
 	MR_CU_FLUSH_OPTION_MEMOPS = 2,
 	MR_CU_FLUSH_TARGET_CURRENT_CTX = 0,
 	MR_CU_FLUSH_TO_OWNER = 100,
@@ -102,38 +102,41 @@ enum {
 	CUDA_API(cuGetErrorName, (mr_cu_result r, const char **ret_name))                          \
 	CUDA_API(cuGetErrorString, (mr_cu_result r, const char **ret_text))                        \
 	CUDA_API(cuDeviceGetCount, (int *ret_count))                                               \
-	CUDA_API(cuDeviceGet, (mr_cu_device *ret_dev, int ordinal))                                \
-	CUDA_API(cuDeviceGetByPCIBusId, (mr_cu_device *ret_dev, const char *bus_id))               \
+	CUDA_API(cuDeviceGet, (mr_cu_device * ret_dev, int ordinal))                               \
+	CUDA_API(cuDeviceGetByPCIBusId, (mr_cu_device * ret_dev, const char *bus_id))              \
 	CUDA_API(cuDeviceGetName, (char *ret_name, int bytes, mr_cu_device dev))                   \
-	CUDA_API(cuDeviceTotalMem_v2, (size_t *ret_bytes, mr_cu_device dev))                       \
-	CUDA_API(cuDeviceGetAttribute, (int *ret_value, int attribute, mr_cu_device dev))          \
-	CUDA_API(cuDevicePrimaryCtxRetain, (mr_cu_context *ret_ctx, mr_cu_device dev))             \
+	CUDA_API(cuDeviceTotalMem_v2, (size_t * ret_bytes, mr_cu_device dev))                      \
+	CUDA_API(cuDeviceGetAttribute, (int *ret_value, unsigned int attribute, mr_cu_device dev)) \
+	CUDA_API(cuDevicePrimaryCtxRetain, (mr_cu_context * ret_ctx, mr_cu_device dev))            \
 	CUDA_API(cuDevicePrimaryCtxRelease_v2, (mr_cu_device dev))                                 \
 	CUDA_API(cuCtxPushCurrent_v2, (mr_cu_context ctx))                                         \
-	CUDA_API(cuCtxPopCurrent_v2, (mr_cu_context *ret_ctx))                                     \
-	CUDA_API(cuMemAlloc_v2, (mr_cu_deviceptr *ret_ptr, size_t bytes))                          \
+	CUDA_API(cuCtxPopCurrent_v2, (mr_cu_context * ret_ctx))                                    \
+	CUDA_API(cuMemAlloc_v2, (mr_cu_deviceptr * ret_ptr, size_t bytes))                         \
 	CUDA_API(cuMemFree_v2, (mr_cu_deviceptr ptr))                                              \
 	CUDA_API(cuMemGetAddressRange_v2,                                                          \
-		(mr_cu_deviceptr *ret_base, size_t *ret_bytes, mr_cu_deviceptr ptr))               \
+		(mr_cu_deviceptr * ret_base, size_t * ret_bytes, mr_cu_deviceptr ptr))             \
 	CUDA_API(cuMemHostAlloc, (void **ret_ptr, size_t bytes, unsigned int flags))               \
 	CUDA_API(cuMemFreeHost, (void *ptr))                                                       \
 	CUDA_API(cuMemHostRegister_v2, (void *ptr, size_t bytes, unsigned int flags))              \
 	CUDA_API(cuMemHostUnregister, (void *ptr))                                                 \
 	CUDA_API(cuMemHostGetDevicePointer_v2,                                                     \
-		(mr_cu_deviceptr *ret_ptr, void *host_ptr, unsigned int flags))                    \
-	CUDA_API(cuPointerGetAttribute, (void *ret_data, int attribute, mr_cu_deviceptr ptr))      \
-	CUDA_API(cuPointerSetAttribute, (const void *value, int attribute, mr_cu_deviceptr ptr))   \
-	CUDA_API(cuModuleLoadData, (mr_cu_module *ret_module, const void *image))                  \
+		(mr_cu_deviceptr * ret_ptr, void *host_ptr, unsigned int flags))                   \
+	CUDA_API(cuPointerGetAttribute,                                                            \
+		(void *ret_data, unsigned int attribute, mr_cu_deviceptr ptr))                     \
+	CUDA_API(cuPointerSetAttribute,                                                            \
+		(const void *value, unsigned int attribute, mr_cu_deviceptr ptr))                  \
+	CUDA_API(cuModuleLoadData, (mr_cu_module * ret_module, const void *image))                 \
 	CUDA_API(cuModuleUnload, (mr_cu_module module))                                            \
 	CUDA_API(cuModuleGetFunction,                                                              \
-		(mr_cu_function *ret_fn, mr_cu_module module, const char *name))                   \
+		(mr_cu_function * ret_fn, mr_cu_module module, const char *name))                  \
 	CUDA_API(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                      \
 		(int *ret_blocks, mr_cu_function fn, int block_size, size_t shared_bytes))         \
 	CUDA_API(cuLaunchKernel,                                                                   \
 		(mr_cu_function fn, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
 			unsigned int block_x, unsigned int block_y, unsigned int block_z,          \
-			unsigned int shared_bytes, mr_cu_stream stream, void **params, void **extra)) \
-	CUDA_API(cuStreamCreate, (mr_cu_stream *ret_stream, unsigned int flags))                   \
+			unsigned int shared_bytes, mr_cu_stream stream, void **params,             \
+			void **extra))                                                             \
+	CUDA_API(cuStreamCreate, (mr_cu_stream * ret_stream, unsigned int flags))                  \
 	CUDA_API(cuStreamDestroy_v2, (mr_cu_stream stream))                                        \
 	CUDA_API(cuStreamQuery, (mr_cu_stream stream))                                             \
 	CUDA_API(cuStreamSynchronize, (mr_cu_stream stream))                                       \
@@ -143,11 +146,11 @@ enum {
 		(void *to, mr_cu_deviceptr from, size_t bytes, mr_cu_stream stream))
 
 #define MR_CUDA_API_OPTIONAL(CUDA_API)                                                             \
-	CUDA_API(cuFlushGPUDirectRDMAWrites, (int target, int scope))                              \
+	CUDA_API(cuFlushGPUDirectRDMAWrites, (unsigned int target, unsigned int scope))            \
 	CUDA_API(cuStreamWaitValue32_v2,                                                           \
 		(mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags))    \
 	CUDA_API(cuMemGetHandleForAddressRange,                                                    \
-		(void *ret_handle, mr_cu_deviceptr ptr, size_t bytes, int type,                    \
+		(void *ret_handle, mr_cu_deviceptr ptr, size_t bytes, unsigned int type,           \
 			unsigned long long flags))
 
 struct mr_cuda_api {

@@ -42,7 +42,7 @@ static int to_errno(mr_cu_result r)
 	}
 }
 
-int mr_gpu_fail(
+int mr_gpu_drv_fail(
 	const struct mr_gpu_drv *d, struct mr_err *err, mr_cu_result r, const char *fmt, ...)
 {
 	const char *name = NULL, *text = NULL;
@@ -60,16 +60,16 @@ int mr_gpu_fail(
 		err, to_errno(r), "device %s: %s: %s (%d, %s)", d->name, what, name, r, text);
 }
 
-int mr_gpu_enter(struct mr_gpu_drv *d, struct mr_err *err)
+int mr_gpu_drv_enter(struct mr_gpu_drv *d, struct mr_err *err)
 {
 	mr_cu_result r = d->api->cuCtxPushCurrent_v2(d->context);
 
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuCtxPushCurrent_v2");
+		return mr_gpu_drv_fail(d, err, r, "cuCtxPushCurrent_v2");
 	return 0;
 }
 
-void mr_gpu_leave(struct mr_gpu_drv *d)
+void mr_gpu_drv_leave(struct mr_gpu_drv *d)
 {
 	mr_cu_context ignored;
 
@@ -112,7 +112,7 @@ static int attribute(struct mr_gpu_drv *d, int id, int *ret_value, struct mr_err
 	mr_cu_result r = d->api->cuDeviceGetAttribute(ret_value, id, d->device);
 
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuDeviceGetAttribute %d", id);
+		return mr_gpu_drv_fail(d, err, r, "cuDeviceGetAttribute %d", id);
 	return 0;
 }
 
@@ -149,13 +149,13 @@ static int read_info(struct mr_gpu_drv *d, struct mr_err *err)
 			(unsigned int)bus & 0xff, (unsigned int)slot & 0xff);
 	r = d->api->cuDriverGetVersion(&info->driver_version);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuDriverGetVersion");
+		return mr_gpu_drv_fail(d, err, r, "cuDriverGetVersion");
 	r = d->api->cuDeviceGetName(info->name, sizeof(info->name), d->device);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuDeviceGetName");
+		return mr_gpu_drv_fail(d, err, r, "cuDeviceGetName");
 	r = d->api->cuDeviceTotalMem_v2(&d->memory_bytes, d->device);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuDeviceTotalMem_v2");
+		return mr_gpu_drv_fail(d, err, r, "cuDeviceTotalMem_v2");
 	return 0;
 }
 
@@ -173,20 +173,20 @@ static int make_streams(struct mr_gpu_drv *d, struct mr_err *err)
 
 	r = d->api->cuStreamCreate(&d->copies, MR_CU_STREAM_NON_BLOCKING);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuStreamCreate");
+		return mr_gpu_drv_fail(d, err, r, "cuStreamCreate");
 	/* An option whose function the driver lacks is none. */
 	d->info.flush_options = (by_host ? MR_CU_FLUSH_OPTION_HOST : 0) |
 		(by_memops ? MR_CU_FLUSH_OPTION_MEMOPS : 0);
 	if (by_host || !by_memops || d->info.writes_ordering != MR_CU_WRITES_ORDERING_NONE)
 		return 0;
-	rc = mr_gpu_mem_alloc(d, MR_GPU_PAGE, 0, &word, err);
+	rc = mr_gpu_drv_mem_alloc(d, MR_GPU_DRV_PAGE, 0, &word, err);
 	if (rc != 0)
 		return rc;
 	d->flushed = (mr_cu_deviceptr)(uintptr_t)word;
 	return mr_gpu_drv_upload(d, d->flushed, &zero, sizeof(zero), err);
 }
 
-int mr_gpu_dev_open(const struct mr_cuda_api *api, mr_cu_device device, const char *name,
+int mr_gpu_drv_open(const struct mr_cuda_api *api, mr_cu_device device, const char *name,
 	const char *guard, int16_t dev_id, struct mr_gpu_drv **ret_drv, struct mr_err *err)
 {
 	struct mr_gpu_drv *d = calloc(1, sizeof(*d));
@@ -206,13 +206,13 @@ int mr_gpu_dev_open(const struct mr_cuda_api *api, mr_cu_device device, const ch
 		goto fail;
 	r = api->cuDevicePrimaryCtxRetain(&d->context, device);
 	if (r != MR_CUDA_SUCCESS) {
-		rc = mr_gpu_fail(d, err, r, "cuDevicePrimaryCtxRetain");
+		rc = mr_gpu_drv_fail(d, err, r, "cuDevicePrimaryCtxRetain");
 		goto fail;
 	}
-	rc = mr_gpu_enter(d, err);
+	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
 		rc = make_streams(d, err);
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 	}
 	if (rc == 0) {
 		devices_add(d);
@@ -220,23 +220,23 @@ int mr_gpu_dev_open(const struct mr_cuda_api *api, mr_cu_device device, const ch
 		return 0;
 	}
 fail:
-	mr_gpu_dev_close(d);
+	mr_gpu_drv_close(d);
 	return rc;
 }
 
-void mr_gpu_dev_close(struct mr_gpu_drv *d)
+void mr_gpu_drv_close(struct mr_gpu_drv *d)
 {
 	bool busy = false;
 
 	devices_remove(d);
-	if (d->context != NULL && mr_gpu_enter(d, NULL) == 0) {
-		busy = mr_gpu_busy(d);
+	if (d->context != NULL && mr_gpu_drv_enter(d, NULL) == 0) {
+		busy = mr_gpu_drv_busy(d);
 		if (!busy) {
-			mr_gpu_mem_free_all(d);
+			mr_gpu_drv_mem_free_all(d);
 			if (d->copies != NULL)
 				(void)d->api->cuStreamDestroy_v2(d->copies);
 		}
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 	}
 	/* The software device ends its kernels with the context, before their memory. */
 	if (d->context != NULL && (!busy || strcmp(d->info.provider, "sim") == 0))
@@ -247,7 +247,7 @@ void mr_gpu_dev_close(struct mr_gpu_drv *d)
 		d->launches = l->next;
 		free(l);
 	}
-	mr_gpu_mem_forget(d);
+	mr_gpu_drv_mem_forget(d);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }

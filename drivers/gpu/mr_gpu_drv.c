@@ -21,14 +21,14 @@ int mr_gpu_drv_kernel_address(
 	struct mr_gpu_drv *d, const void *ptr, uint64_t *ret_address, struct mr_err *err)
 {
 	mr_cu_result r;
-	int rc = mr_gpu_enter(d, err);
+	int rc = mr_gpu_drv_enter(d, err);
 
 	if (rc != 0)
 		return rc;
 	r = d->api->kernel_address(ptr, ret_address);
-	mr_gpu_leave(d);
+	mr_gpu_drv_leave(d);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "finding the kernel's address of %p", ptr);
+		return mr_gpu_drv_fail(d, err, r, "finding the kernel's address of %p", ptr);
 	return 0;
 }
 
@@ -36,17 +36,17 @@ int mr_gpu_drv_upload(
 	struct mr_gpu_drv *d, uint64_t to, const void *from, size_t bytes, struct mr_err *err)
 {
 	mr_cu_result r;
-	int rc = mr_gpu_enter(d, err);
+	int rc = mr_gpu_drv_enter(d, err);
 
 	if (rc != 0)
 		return rc;
 	r = d->api->cuMemcpyHtoDAsync_v2(to, from, bytes, d->copies);
 	if (r == MR_CUDA_SUCCESS)
 		r = d->api->cuStreamSynchronize(d->copies);
-	mr_gpu_leave(d);
+	mr_gpu_drv_leave(d);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuMemcpyHtoDAsync_v2 of %zu bytes to 0x%llx", bytes,
-			(unsigned long long)to);
+		return mr_gpu_drv_fail(d, err, r, "cuMemcpyHtoDAsync_v2 of %zu bytes to 0x%llx",
+			bytes, (unsigned long long)to);
 	return 0;
 }
 
@@ -54,16 +54,16 @@ int mr_gpu_drv_download(
 	struct mr_gpu_drv *d, void *to, uint64_t from, size_t bytes, struct mr_err *err)
 {
 	mr_cu_result r;
-	int rc = mr_gpu_enter(d, err);
+	int rc = mr_gpu_drv_enter(d, err);
 
 	if (rc != 0)
 		return rc;
 	r = d->api->cuMemcpyDtoHAsync_v2(to, from, bytes, d->copies);
 	if (r == MR_CUDA_SUCCESS)
 		r = d->api->cuStreamSynchronize(d->copies);
-	mr_gpu_leave(d);
+	mr_gpu_drv_leave(d);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuMemcpyDtoHAsync_v2 of %zu bytes from 0x%llx",
+		return mr_gpu_drv_fail(d, err, r, "cuMemcpyDtoHAsync_v2 of %zu bytes from 0x%llx",
 			bytes, (unsigned long long)from);
 	return 0;
 }
@@ -78,7 +78,7 @@ int mr_gpu_drv_flush(struct mr_gpu_drv *d, struct mr_err *err)
 	if (d->info.flush_options == 0)
 		return mr_err_set(err, -ENOTSUP,
 			"device %s: it has no way to flush GPUDirect RDMA writes", d->name);
-	rc = mr_gpu_enter(d, err);
+	rc = mr_gpu_drv_enter(d, err);
 	if (rc != 0)
 		return rc;
 	if ((d->info.flush_options & MR_CU_FLUSH_OPTION_HOST) != 0) {
@@ -93,9 +93,9 @@ int mr_gpu_drv_flush(struct mr_gpu_drv *d, struct mr_err *err)
 	} else {
 		r = MR_CUDA_SUCCESS; /* writes are ordered, so there is nothing to flush */
 	}
-	mr_gpu_leave(d);
+	mr_gpu_drv_leave(d);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "%s", call);
+		return mr_gpu_drv_fail(d, err, r, "%s", call);
 	return 0;
 }
 
@@ -117,12 +117,12 @@ int mr_gpu_drv_module_load(struct mr_gpu_drv *d, const struct mr_gpu_drv_image *
 	if (m == NULL)
 		return mr_err_set(err, -ENOMEM, "device %s: no memory for a module", d->name);
 	m->drv = d;
-	rc = mr_gpu_enter(d, err);
+	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
 		r = d->api->cuModuleLoadData(&m->module, data);
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 		if (r != MR_CUDA_SUCCESS)
-			rc = mr_gpu_fail(d, err, r, "cuModuleLoadData");
+			rc = mr_gpu_drv_fail(d, err, r, "cuModuleLoadData");
 	}
 	if (rc != 0) {
 		free(m);
@@ -136,13 +136,13 @@ int mr_gpu_drv_module_unload(struct mr_gpu_drv_module *m, struct mr_err *err)
 {
 	struct mr_gpu_drv *d = m->drv;
 	mr_cu_result r = MR_CUDA_SUCCESS;
-	int rc = mr_gpu_enter(d, err);
+	int rc = mr_gpu_drv_enter(d, err);
 
 	if (rc == 0) {
 		r = d->api->cuModuleUnload(m->module);
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 		if (r != MR_CUDA_SUCCESS)
-			rc = mr_gpu_fail(d, err, r, "cuModuleUnload");
+			rc = mr_gpu_drv_fail(d, err, r, "cuModuleUnload");
 	}
 	/* What a lost device still holds goes with its context. */
 	free(m);
@@ -155,7 +155,7 @@ static int find_kernel(
 	mr_cu_result r = m->drv->api->cuModuleGetFunction(ret_fn, m->module, kernel);
 
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(m->drv, err, r, "cuModuleGetFunction of %s", kernel);
+		return mr_gpu_drv_fail(m->drv, err, r, "cuModuleGetFunction of %s", kernel);
 	return 0;
 }
 
@@ -166,7 +166,7 @@ int mr_gpu_drv_occupancy(struct mr_gpu_drv_module *m, const char *kernel, uint32
 	mr_cu_function fn;
 	mr_cu_result r;
 	int blocks = 0;
-	int rc = mr_gpu_enter(d, err);
+	int rc = mr_gpu_drv_enter(d, err);
 
 	if (rc != 0)
 		return rc;
@@ -175,11 +175,11 @@ int mr_gpu_drv_occupancy(struct mr_gpu_drv_module *m, const char *kernel, uint32
 		r = d->api->cuOccupancyMaxActiveBlocksPerMultiprocessor(
 			&blocks, fn, (int)threads, 0);
 		if (r != MR_CUDA_SUCCESS)
-			rc = mr_gpu_fail(d, err, r,
+			rc = mr_gpu_drv_fail(d, err, r,
 				"cuOccupancyMaxActiveBlocksPerMultiprocessor of %s with %u threads",
 				kernel, threads);
 	}
-	mr_gpu_leave(d);
+	mr_gpu_drv_leave(d);
 	if (rc == 0)
 		*ret_blocks = (uint32_t)blocks;
 	return rc;
@@ -196,11 +196,11 @@ static int launch(struct mr_gpu_drv_launch *l, mr_cu_function fn, uint32_t block
 
 	r = d->api->cuStreamCreate(&l->stream, MR_CU_STREAM_NON_BLOCKING);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuStreamCreate for %s", l->kernel);
+		return mr_gpu_drv_fail(d, err, r, "cuStreamCreate for %s", l->kernel);
 	r = d->api->cuLaunchKernel(fn, blocks, 1, 1, threads, 1, 1, 0, l->stream, params, NULL);
 	if (r == MR_CUDA_SUCCESS)
 		return 0;
-	rc = mr_gpu_fail(d, err, r, "cuLaunchKernel of %s, %u blocks of %u threads", l->kernel,
+	rc = mr_gpu_drv_fail(d, err, r, "cuLaunchKernel of %s, %u blocks of %u threads", l->kernel,
 		blocks, threads);
 	(void)d->api->cuStreamDestroy_v2(l->stream);
 	return rc;
@@ -218,12 +218,12 @@ int mr_gpu_drv_launch(struct mr_gpu_drv_module *m, const char *kernel, uint32_t 
 		return mr_err_set(err, -ENOMEM, "device %s: no memory for a launch", m->drv->name);
 	l->drv = m->drv;
 	strncpy(l->kernel, kernel, sizeof(l->kernel) - 1);
-	rc = mr_gpu_enter(m->drv, err);
+	rc = mr_gpu_drv_enter(m->drv, err);
 	if (rc == 0) {
 		rc = find_kernel(m, kernel, &fn, err);
 		if (rc == 0)
 			rc = launch(l, fn, blocks, threads, argument, err);
-		mr_gpu_leave(m->drv);
+		mr_gpu_drv_leave(m->drv);
 	}
 	if (rc != 0) {
 		free(l);
@@ -237,7 +237,7 @@ int mr_gpu_drv_launch(struct mr_gpu_drv_module *m, const char *kernel, uint32_t 
 	return 0;
 }
 
-bool mr_gpu_busy(struct mr_gpu_drv *d)
+bool mr_gpu_drv_busy(struct mr_gpu_drv *d)
 {
 	bool busy = false;
 
@@ -252,17 +252,17 @@ int mr_gpu_drv_launch_query(struct mr_gpu_drv_launch *l, struct mr_err *err)
 {
 	struct mr_gpu_drv *d = l->drv;
 	mr_cu_result r;
-	int rc = mr_gpu_enter(d, err);
+	int rc = mr_gpu_drv_enter(d, err);
 
 	if (rc != 0)
 		return -EIO;
 	r = d->api->cuStreamQuery(l->stream);
-	mr_gpu_leave(d);
+	mr_gpu_drv_leave(d);
 	if (r == MR_CUDA_SUCCESS)
 		return 0;
 	if (r == MR_CUDA_ERROR_NOT_READY)
 		return 1;
-	(void)mr_gpu_fail(d, err, r, "cuStreamQuery of kernel %s", l->kernel);
+	(void)mr_gpu_drv_fail(d, err, r, "cuStreamQuery of kernel %s", l->kernel);
 	return -EIO;
 }
 
@@ -279,9 +279,9 @@ int mr_gpu_drv_launch_free(struct mr_gpu_drv_launch *l, struct mr_err *err)
 		link = &(*link)->next;
 	*link = l->next;
 	pthread_mutex_unlock(&d->lock);
-	if (mr_gpu_enter(d, NULL) == 0) {
+	if (mr_gpu_drv_enter(d, NULL) == 0) {
 		(void)d->api->cuStreamDestroy_v2(l->stream);
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 	}
 	free(l);
 	return 0;

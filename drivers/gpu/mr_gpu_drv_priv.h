@@ -18,18 +18,18 @@
 #include <pthread.h>
 
 /* Pages in which NICs and GDRCopy map GPU memory, and the alignment of all we give. */
-#define MR_GPU_PAGE ((size_t)64 << 10)
+#define MR_GPU_DRV_PAGE ((size_t)64 << 10)
 
-enum mr_gpu_memory_kind {
-	MR_GPU_MEMORY_KIND_DEVICE,     /* cuMemAlloc */
-	MR_GPU_MEMORY_KIND_HOST,       /* cuMemHostAlloc */
-	MR_GPU_MEMORY_KIND_REGISTERED, /* cuMemHostRegister */
-	MR_GPU_MEMORY_KIND_MAPPED,     /* a CPU mapping of part of a DEVICE entry */
+enum mr_gpu_drv_memory {
+	MR_GPU_DRV_MEMORY_DEVICE,     /* cuMemAlloc */
+	MR_GPU_DRV_MEMORY_HOST,       /* cuMemHostAlloc */
+	MR_GPU_DRV_MEMORY_REGISTERED, /* cuMemHostRegister */
+	MR_GPU_DRV_MEMORY_MAPPED,     /* a CPU mapping of part of a DEVICE entry */
 };
 
-struct mr_gpu_memory_entry {
-	struct mr_gpu_memory_entry *next;
-	enum mr_gpu_memory_kind kind;
+struct mr_gpu_drv_entry {
+	struct mr_gpu_drv_entry *next;
+	enum mr_gpu_drv_memory kind;
 	uint8_t *ptr;   /* what the caller was given, or gave */
 	size_t bytes;   /* as asked for */
 	uintptr_t base; /* what CUDA gave; MAPPED: the mapping's first byte */
@@ -48,7 +48,7 @@ struct mr_gpu_drv {
 	mr_cu_stream copies;     /* uploads, downloads, flushes */
 	mr_cu_deviceptr flushed; /* word that a MEMOPS flush waits on, always 0 */
 	pthread_mutex_t lock;    /* for the two lists */
-	struct mr_gpu_memory_entry *memory;
+	struct mr_gpu_drv_entry *memory;
 	struct mr_gpu_drv_launch *launches; /* until mr_gpu_drv_launch_free */
 };
 
@@ -60,59 +60,59 @@ struct mr_gpu_drv_launch {
 };
 
 /*
- * mr_gpu_dev_open takes device `device` of the table, retains its context and
+ * mr_gpu_drv_open takes device `device` of the table, retains its context and
  * makes it known to mr_gpu_drv_get as dev_id. guard is one of the words of
  * mr_guard_init.
  */
-MR_MUST_USE int mr_gpu_dev_open(const struct mr_cuda_api *api, mr_cu_device device,
+MR_MUST_USE int mr_gpu_drv_open(const struct mr_cuda_api *api, mr_cu_device device,
 	const char *name, const char *guard, int16_t dev_id, struct mr_gpu_drv **ret_drv,
 	struct mr_err *err);
 
 /*
- * mr_gpu_dev_close frees what is still allocated; errors of a lost device are
+ * mr_gpu_drv_close frees what is still allocated; errors of a lost device are
  * ignored. A real device on which a kernel still runs is left as it is, since
  * every call that gives something back would wait for the kernel; the end of the
  * process ends both. The software device ends its kernels by force.
  */
-void mr_gpu_dev_close(struct mr_gpu_drv *d);
+void mr_gpu_drv_close(struct mr_gpu_drv *d);
 
 /* enter makes the device's context current on this thread; leave restores what was. */
-MR_MUST_USE int mr_gpu_enter(struct mr_gpu_drv *d, struct mr_err *err);
-void mr_gpu_leave(struct mr_gpu_drv *d);
+MR_MUST_USE int mr_gpu_drv_enter(struct mr_gpu_drv *d, struct mr_err *err);
+void mr_gpu_drv_leave(struct mr_gpu_drv *d);
 
 /*
- * mr_gpu_fail writes "device NAME: FMT: CUDA_ERROR_X (number, words)" and returns
+ * mr_gpu_drv_fail writes "device NAME: FMT: CUDA_ERROR_X (number, words)" and returns
  * the -errno for r. fmt says which CUDA function failed on what.
  */
-int mr_gpu_fail(const struct mr_gpu_drv *d, struct mr_err *err, mr_cu_result r, const char *fmt,
+int mr_gpu_drv_fail(const struct mr_gpu_drv *d, struct mr_err *err, mr_cu_result r, const char *fmt,
 	...) MR_PRINTF(4, 5);
 
 /* Whether a kernel runs that was launched here; the context must be current. */
-bool mr_gpu_busy(struct mr_gpu_drv *d);
+bool mr_gpu_drv_busy(struct mr_gpu_drv *d);
 
 /* Device memory, aligned to align or 64 KiB, whichever is more. -ENOMEM, -E2BIG. */
-MR_MUST_USE int mr_gpu_mem_alloc(
+MR_MUST_USE int mr_gpu_drv_mem_alloc(
 	struct mr_gpu_drv *d, size_t bytes, size_t align, void **ret_ptr, struct mr_err *err);
 /*
  * Mappings of the memory are ended first. -ENOENT: ptr is not the start of one;
  * -EBUSY: a kernel runs, behind which CUDA would wait.
  */
-MR_MUST_USE int mr_gpu_mem_free(struct mr_gpu_drv *d, void *ptr, struct mr_err *err);
+MR_MUST_USE int mr_gpu_drv_mem_free(struct mr_gpu_drv *d, void *ptr, struct mr_err *err);
 
 /* Memory of the caller; kernels reach it at the same address. -EEXIST if it overlaps. */
-MR_MUST_USE int mr_gpu_mem_register(
+MR_MUST_USE int mr_gpu_drv_mem_register(
 	struct mr_gpu_drv *d, void *ptr, size_t bytes, struct mr_err *err);
-MR_MUST_USE int mr_gpu_mem_unregister(struct mr_gpu_drv *d, void *ptr, struct mr_err *err);
+MR_MUST_USE int mr_gpu_drv_mem_unregister(struct mr_gpu_drv *d, void *ptr, struct mr_err *err);
 
 /* A CPU mapping of [ptr, ptr + bytes) within one allocation. One at a time for each ptr. */
-MR_MUST_USE int mr_gpu_mem_map(
+MR_MUST_USE int mr_gpu_drv_mem_map(
 	struct mr_gpu_drv *d, void *ptr, size_t bytes, void **ret_host, struct mr_err *err);
 /* ptr is the device address that was mapped, as in rte_gpu_mem_cpu_unmap. */
-MR_MUST_USE int mr_gpu_mem_unmap(struct mr_gpu_drv *d, void *ptr, struct mr_err *err);
+MR_MUST_USE int mr_gpu_drv_mem_unmap(struct mr_gpu_drv *d, void *ptr, struct mr_err *err);
 
 /* Ends mappings, then allocations, whatever the device answers. */
-void mr_gpu_mem_free_all(struct mr_gpu_drv *d);
+void mr_gpu_drv_mem_free_all(struct mr_gpu_drv *d);
 /* Empties the list without asking the device. */
-void mr_gpu_mem_forget(struct mr_gpu_drv *d);
+void mr_gpu_drv_mem_forget(struct mr_gpu_drv *d);
 
 #endif

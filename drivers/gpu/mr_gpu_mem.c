@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 /* The link that points to the entry that begins at ptr; the lock is held. */
-static struct mr_gpu_memory_entry **entry_link(
-	struct mr_gpu_drv *d, enum mr_gpu_memory_kind kind, const void *ptr)
+static struct mr_gpu_drv_entry **entry_link(
+	struct mr_gpu_drv *d, enum mr_gpu_drv_memory kind, const void *ptr)
 {
-	struct mr_gpu_memory_entry **link = &d->memory;
+	struct mr_gpu_drv_entry **link = &d->memory;
 
 	while (*link != NULL && ((*link)->kind != kind || (*link)->ptr != ptr))
 		link = &(*link)->next;
@@ -16,20 +16,20 @@ static struct mr_gpu_memory_entry **entry_link(
 }
 
 /* The allocation that holds [ptr, ptr + bytes); the lock is held. */
-static const struct mr_gpu_memory_entry *entry_holding(
+static const struct mr_gpu_drv_entry *entry_holding(
 	struct mr_gpu_drv *d, const uint8_t *ptr, size_t bytes)
 {
-	for (const struct mr_gpu_memory_entry *e = d->memory; e != NULL; e = e->next)
-		if (e->kind == MR_GPU_MEMORY_KIND_DEVICE && ptr >= e->ptr &&
+	for (const struct mr_gpu_drv_entry *e = d->memory; e != NULL; e = e->next)
+		if (e->kind == MR_GPU_DRV_MEMORY_DEVICE && ptr >= e->ptr &&
 			ptr < e->ptr + e->bytes && bytes <= e->bytes - (size_t)(ptr - e->ptr))
 			return e;
 	return NULL;
 }
 
-static struct mr_gpu_memory_entry *entry_new(
-	struct mr_gpu_drv *d, enum mr_gpu_memory_kind kind, size_t bytes, struct mr_err *err)
+static struct mr_gpu_drv_entry *entry_new(
+	struct mr_gpu_drv *d, enum mr_gpu_drv_memory kind, size_t bytes, struct mr_err *err)
 {
-	struct mr_gpu_memory_entry *e = calloc(1, sizeof(*e));
+	struct mr_gpu_drv_entry *e = calloc(1, sizeof(*e));
 
 	if (e == NULL) {
 		(void)mr_err_set(
@@ -41,7 +41,7 @@ static struct mr_gpu_memory_entry *entry_new(
 	return e;
 }
 
-static void entry_add(struct mr_gpu_drv *d, struct mr_gpu_memory_entry *e)
+static void entry_add(struct mr_gpu_drv *d, struct mr_gpu_drv_entry *e)
 {
 	pthread_mutex_lock(&d->lock);
 	e->next = d->memory;
@@ -50,10 +50,10 @@ static void entry_add(struct mr_gpu_drv *d, struct mr_gpu_memory_entry *e)
 }
 
 /* Takes an entry out of the list; NULL and a sentence if there is none. */
-static struct mr_gpu_memory_entry *entry_take(struct mr_gpu_drv *d, enum mr_gpu_memory_kind kind,
+static struct mr_gpu_drv_entry *entry_take(struct mr_gpu_drv *d, enum mr_gpu_drv_memory kind,
 	const void *ptr, const char *what, struct mr_err *err)
 {
-	struct mr_gpu_memory_entry **link, *e;
+	struct mr_gpu_drv_entry **link, *e;
 
 	pthread_mutex_lock(&d->lock);
 	link = entry_link(d, kind, ptr);
@@ -68,23 +68,23 @@ static struct mr_gpu_memory_entry *entry_take(struct mr_gpu_drv *d, enum mr_gpu_
 }
 
 static const char *const alloc_call[] = {
-	[MR_GPU_MEMORY_KIND_DEVICE] = "cuMemAlloc_v2",
-	[MR_GPU_MEMORY_KIND_HOST] = "cuMemHostAlloc",
+	[MR_GPU_DRV_MEMORY_DEVICE] = "cuMemAlloc_v2",
+	[MR_GPU_DRV_MEMORY_HOST] = "cuMemHostAlloc",
 };
 
 static const char *const free_call[] = {
-	[MR_GPU_MEMORY_KIND_DEVICE] = "cuMemFree_v2",
-	[MR_GPU_MEMORY_KIND_HOST] = "cuMemFreeHost",
+	[MR_GPU_DRV_MEMORY_DEVICE] = "cuMemFree_v2",
+	[MR_GPU_DRV_MEMORY_HOST] = "cuMemFreeHost",
 };
 
 static mr_cu_result cuda_alloc(
-	struct mr_gpu_drv *d, enum mr_gpu_memory_kind kind, size_t bytes, uintptr_t *ret_base)
+	struct mr_gpu_drv *d, enum mr_gpu_drv_memory kind, size_t bytes, uintptr_t *ret_base)
 {
 	mr_cu_deviceptr device = 0;
 	void *host = NULL;
 	mr_cu_result r;
 
-	if (kind == MR_GPU_MEMORY_KIND_HOST) {
+	if (kind == MR_GPU_DRV_MEMORY_HOST) {
 		r = d->api->cuMemHostAlloc(
 			&host, bytes, MR_CU_MEMHOSTALLOC_PORTABLE | MR_CU_MEMHOSTALLOC_DEVICEMAP);
 		*ret_base = (uintptr_t)host;
@@ -95,9 +95,9 @@ static mr_cu_result cuda_alloc(
 	return r;
 }
 
-static mr_cu_result cuda_free(struct mr_gpu_drv *d, enum mr_gpu_memory_kind kind, uintptr_t base)
+static mr_cu_result cuda_free(struct mr_gpu_drv *d, enum mr_gpu_drv_memory kind, uintptr_t base)
 {
-	if (kind == MR_GPU_MEMORY_KIND_HOST)
+	if (kind == MR_GPU_DRV_MEMORY_HOST)
 		return d->api->cuMemFreeHost((void *)base);
 	return d->api->cuMemFree_v2((mr_cu_deviceptr)base);
 }
@@ -113,7 +113,7 @@ static int check_device_memory(struct mr_gpu_drv *d, const void *ptr, struct mr_
 	if (r == MR_CUDA_SUCCESS)
 		r = d->api->cuPointerGetAttribute(&managed, MR_CU_POINTER_ATTRIBUTE_IS_MANAGED, at);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuPointerGetAttribute of %p", ptr);
+		return mr_gpu_drv_fail(d, err, r, "cuPointerGetAttribute of %p", ptr);
 	if (type != MR_CU_MEMORYTYPE_DEVICE || managed != 0)
 		return mr_err_set(err, -EIO,
 			"device %s: cuMemAlloc_v2 gave memory of type %u%s instead of device "
@@ -121,7 +121,7 @@ static int check_device_memory(struct mr_gpu_drv *d, const void *ptr, struct mr_
 			d->name, type, managed != 0 ? ", managed" : "");
 	r = d->api->cuPointerSetAttribute(&on, MR_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuPointerSetAttribute SYNC_MEMOPS of %p", ptr);
+		return mr_gpu_drv_fail(d, err, r, "cuPointerSetAttribute SYNC_MEMOPS of %p", ptr);
 	return 0;
 }
 
@@ -130,9 +130,9 @@ static int check_device_memory(struct mr_gpu_drv *d, const void *ptr, struct mr_
  * not, the block is given back and a longer one taken.
  */
 static int alloc_aligned(
-	struct mr_gpu_drv *d, struct mr_gpu_memory_entry *e, size_t align, struct mr_err *err)
+	struct mr_gpu_drv *d, struct mr_gpu_drv_entry *e, size_t align, struct mr_err *err)
 {
-	size_t bytes = MR_ALIGN_UP(e->bytes, MR_GPU_PAGE);
+	size_t bytes = MR_ALIGN_UP(e->bytes, MR_GPU_DRV_PAGE);
 	mr_cu_result r;
 	int rc;
 
@@ -143,22 +143,22 @@ static int alloc_aligned(
 		r = cuda_alloc(d, e->kind, bytes, &e->base);
 	}
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "%s of %zu bytes", alloc_call[e->kind], bytes);
+		return mr_gpu_drv_fail(d, err, r, "%s of %zu bytes", alloc_call[e->kind], bytes);
 	e->ptr = (uint8_t *)MR_ALIGN_UP(e->base, align);
-	rc = e->kind == MR_GPU_MEMORY_KIND_DEVICE ? check_device_memory(d, e->ptr, err) : 0;
+	rc = e->kind == MR_GPU_DRV_MEMORY_DEVICE ? check_device_memory(d, e->ptr, err) : 0;
 	if (rc != 0)
 		(void)cuda_free(d, e->kind, e->base);
 	return rc;
 }
 
-static int alloc(struct mr_gpu_drv *d, enum mr_gpu_memory_kind kind, size_t bytes, size_t align,
+static int alloc(struct mr_gpu_drv *d, enum mr_gpu_drv_memory kind, size_t bytes, size_t align,
 	void **ret_ptr, struct mr_err *err)
 {
-	struct mr_gpu_memory_entry *e;
+	struct mr_gpu_drv_entry *e;
 	int rc;
 
-	if (align < MR_GPU_PAGE)
-		align = MR_GPU_PAGE;
+	if (align < MR_GPU_DRV_PAGE)
+		align = MR_GPU_DRV_PAGE;
 	if (bytes == 0 || (align & (align - 1)) != 0)
 		return mr_err_set(err, -EINVAL,
 			"device %s: cannot allocate %zu bytes aligned to %zu", d->name, bytes,
@@ -169,10 +169,10 @@ static int alloc(struct mr_gpu_drv *d, enum mr_gpu_memory_kind kind, size_t byte
 	e = entry_new(d, kind, bytes, err);
 	if (e == NULL)
 		return -ENOMEM;
-	rc = mr_gpu_enter(d, err);
+	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
 		rc = alloc_aligned(d, e, align, err);
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 	}
 	if (rc != 0) {
 		free(e);
@@ -183,26 +183,26 @@ static int alloc(struct mr_gpu_drv *d, enum mr_gpu_memory_kind kind, size_t byte
 	return 0;
 }
 
-int mr_gpu_mem_alloc(
+int mr_gpu_drv_mem_alloc(
 	struct mr_gpu_drv *d, size_t bytes, size_t align, void **ret_ptr, struct mr_err *err)
 {
-	return alloc(d, MR_GPU_MEMORY_KIND_DEVICE, bytes, align, ret_ptr, err);
+	return alloc(d, MR_GPU_DRV_MEMORY_DEVICE, bytes, align, ret_ptr, err);
 }
 
 int mr_gpu_drv_host_alloc(struct mr_gpu_drv *d, size_t bytes, void **ret_ptr, struct mr_err *err)
 {
-	return alloc(d, MR_GPU_MEMORY_KIND_HOST, bytes, 0, ret_ptr, err);
+	return alloc(d, MR_GPU_DRV_MEMORY_HOST, bytes, 0, ret_ptr, err);
 }
 
 /* Ends the mappings that lie in [ptr, ptr + bytes); the context is current. */
 static void unmap_within(struct mr_gpu_drv *d, const uint8_t *ptr, size_t bytes)
 {
-	struct mr_gpu_memory_entry **link, *e;
+	struct mr_gpu_drv_entry **link, *e;
 
 	pthread_mutex_lock(&d->lock);
 	for (link = &d->memory; *link != NULL;) {
 		e = *link;
-		if (e->kind != MR_GPU_MEMORY_KIND_MAPPED ||
+		if (e->kind != MR_GPU_DRV_MEMORY_MAPPED ||
 			(uintptr_t)e->ptr - (uintptr_t)ptr >= bytes) {
 			link = &e->next;
 			continue;
@@ -215,23 +215,24 @@ static void unmap_within(struct mr_gpu_drv *d, const uint8_t *ptr, size_t bytes)
 }
 
 /* An entry whose memory CUDA did not take back stays in the list. */
-static int release(struct mr_gpu_drv *d, struct mr_gpu_memory_entry *e, struct mr_err *err)
+static int release(struct mr_gpu_drv *d, struct mr_gpu_drv_entry *e, struct mr_err *err)
 {
 	mr_cu_result r;
-	int rc = mr_gpu_enter(d, err);
+	int rc = mr_gpu_drv_enter(d, err);
 
-	if (rc == 0 && mr_gpu_busy(d)) {
-		mr_gpu_leave(d);
+	if (rc == 0 && mr_gpu_drv_busy(d)) {
+		mr_gpu_drv_leave(d);
 		rc = mr_err_set(err, -EBUSY,
 			"device %s: memory at %p cannot be freed while a kernel runs", d->name,
 			(void *)e->ptr);
 	} else if (rc == 0) {
-		if (e->kind == MR_GPU_MEMORY_KIND_DEVICE)
+		if (e->kind == MR_GPU_DRV_MEMORY_DEVICE)
 			unmap_within(d, e->ptr, e->bytes);
 		r = cuda_free(d, e->kind, e->base);
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 		if (r != MR_CUDA_SUCCESS)
-			rc = mr_gpu_fail(d, err, r, "%s of %p", free_call[e->kind], (void *)e->ptr);
+			rc = mr_gpu_drv_fail(
+				d, err, r, "%s of %p", free_call[e->kind], (void *)e->ptr);
 	}
 	if (rc != 0)
 		entry_add(d, e);
@@ -240,18 +241,18 @@ static int release(struct mr_gpu_drv *d, struct mr_gpu_memory_entry *e, struct m
 	return rc;
 }
 
-int mr_gpu_mem_free(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
+int mr_gpu_drv_mem_free(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
 {
-	struct mr_gpu_memory_entry *e =
-		entry_take(d, MR_GPU_MEMORY_KIND_DEVICE, ptr, "device memory", err);
+	struct mr_gpu_drv_entry *e =
+		entry_take(d, MR_GPU_DRV_MEMORY_DEVICE, ptr, "device memory", err);
 
 	return e != NULL ? release(d, e, err) : -ENOENT;
 }
 
 int mr_gpu_drv_host_free(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
 {
-	struct mr_gpu_memory_entry *e =
-		entry_take(d, MR_GPU_MEMORY_KIND_HOST, ptr, "host memory of the device", err);
+	struct mr_gpu_drv_entry *e =
+		entry_take(d, MR_GPU_DRV_MEMORY_HOST, ptr, "host memory of the device", err);
 
 	return e != NULL ? release(d, e, err) : -ENOENT;
 }
@@ -265,32 +266,32 @@ static int register_same(struct mr_gpu_drv *d, void *ptr, size_t bytes, struct m
 	r = d->api->cuMemHostRegister_v2(
 		ptr, bytes, MR_CU_MEMHOSTREGISTER_PORTABLE | MR_CU_MEMHOSTREGISTER_DEVICEMAP);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(
+		return mr_gpu_drv_fail(
 			d, err, r, "cuMemHostRegister_v2 of %zu bytes at %p", bytes, ptr);
 	r = d->api->cuMemHostGetDevicePointer_v2(&at, ptr, 0);
 	if (r == MR_CUDA_SUCCESS && at == (mr_cu_deviceptr)(uintptr_t)ptr)
 		return 0;
 	(void)d->api->cuMemHostUnregister(ptr);
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(d, err, r, "cuMemHostGetDevicePointer_v2 of %p", ptr);
+		return mr_gpu_drv_fail(d, err, r, "cuMemHostGetDevicePointer_v2 of %p", ptr);
 	return mr_err_set(err, -ENOTSUP,
 		"device %s: registered memory at %p has another address on the device", d->name,
 		ptr);
 }
 
-int mr_gpu_mem_register(struct mr_gpu_drv *d, void *ptr, size_t bytes, struct mr_err *err)
+int mr_gpu_drv_mem_register(struct mr_gpu_drv *d, void *ptr, size_t bytes, struct mr_err *err)
 {
-	struct mr_gpu_memory_entry *e = entry_new(d, MR_GPU_MEMORY_KIND_REGISTERED, bytes, err);
+	struct mr_gpu_drv_entry *e = entry_new(d, MR_GPU_DRV_MEMORY_REGISTERED, bytes, err);
 	int rc;
 
 	if (e == NULL)
 		return -ENOMEM;
 	e->ptr = ptr;
 	e->base = (uintptr_t)ptr;
-	rc = mr_gpu_enter(d, err);
+	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
 		rc = register_same(d, ptr, bytes, err);
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 	}
 	if (rc == 0)
 		entry_add(d, e);
@@ -299,21 +300,21 @@ int mr_gpu_mem_register(struct mr_gpu_drv *d, void *ptr, size_t bytes, struct mr
 	return rc;
 }
 
-int mr_gpu_mem_unregister(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
+int mr_gpu_drv_mem_unregister(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
 {
-	struct mr_gpu_memory_entry *e =
-		entry_take(d, MR_GPU_MEMORY_KIND_REGISTERED, ptr, "registered memory", err);
+	struct mr_gpu_drv_entry *e =
+		entry_take(d, MR_GPU_DRV_MEMORY_REGISTERED, ptr, "registered memory", err);
 	mr_cu_result r;
 	int rc;
 
 	if (e == NULL)
 		return -ENOENT;
-	rc = mr_gpu_enter(d, err);
+	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
 		r = d->api->cuMemHostUnregister(ptr);
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 		if (r != MR_CUDA_SUCCESS)
-			rc = mr_gpu_fail(d, err, r, "cuMemHostUnregister of %p", ptr);
+			rc = mr_gpu_drv_fail(d, err, r, "cuMemHostUnregister of %p", ptr);
 	}
 	if (rc != 0)
 		entry_add(d, e);
@@ -324,26 +325,26 @@ int mr_gpu_mem_unregister(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
 
 /* Maps whole pages and answers with the byte that was asked for. */
 static int map_pages(
-	struct mr_gpu_drv *d, struct mr_gpu_memory_entry *e, void **ret_host, struct mr_err *err)
+	struct mr_gpu_drv *d, struct mr_gpu_drv_entry *e, void **ret_host, struct mr_err *err)
 {
-	const uintptr_t first = (uintptr_t)e->ptr / MR_GPU_PAGE * MR_GPU_PAGE;
+	const uintptr_t first = (uintptr_t)e->ptr / MR_GPU_DRV_PAGE * MR_GPU_DRV_PAGE;
 	const size_t head = (uintptr_t)e->ptr - first;
-	const size_t span = MR_ALIGN_UP(head + e->bytes, MR_GPU_PAGE);
+	const size_t span = MR_ALIGN_UP(head + e->bytes, MR_GPU_DRV_PAGE);
 	void *host = NULL;
 	mr_cu_result r = d->api->map((mr_cu_deviceptr)first, span, &host);
 
 	if (r != MR_CUDA_SUCCESS)
-		return mr_gpu_fail(
+		return mr_gpu_drv_fail(
 			d, err, r, "mapping for the CPU %zu bytes at %p", span, (void *)first);
 	e->base = (uintptr_t)host;
 	*ret_host = (uint8_t *)host + head;
 	return 0;
 }
 
-int mr_gpu_mem_map(
+int mr_gpu_drv_mem_map(
 	struct mr_gpu_drv *d, void *ptr, size_t bytes, void **ret_host, struct mr_err *err)
 {
-	struct mr_gpu_memory_entry *e;
+	struct mr_gpu_drv_entry *e;
 	int rc;
 
 	if (d->api->map == NULL)
@@ -351,11 +352,11 @@ int mr_gpu_mem_map(
 			"device %s: its memory cannot be mapped for the CPU (a real device needs "
 			"GDRCopy: libgdrapi.so.2 and the gdrdrv module)",
 			d->name);
-	e = entry_new(d, MR_GPU_MEMORY_KIND_MAPPED, bytes, err);
+	e = entry_new(d, MR_GPU_DRV_MEMORY_MAPPED, bytes, err);
 	if (e == NULL)
 		return -ENOMEM;
 	e->ptr = ptr;
-	rc = mr_gpu_enter(d, err);
+	rc = mr_gpu_drv_enter(d, err);
 	if (rc != 0) {
 		free(e);
 		return rc;
@@ -365,7 +366,7 @@ int mr_gpu_mem_map(
 		rc = mr_err_set(err, -EINVAL,
 			"device %s: %zu bytes at %p are not within one allocation", d->name, bytes,
 			ptr);
-	else if (*entry_link(d, MR_GPU_MEMORY_KIND_MAPPED, ptr) != NULL)
+	else if (*entry_link(d, MR_GPU_DRV_MEMORY_MAPPED, ptr) != NULL)
 		rc = mr_err_set(err, -EEXIST, "device %s: %p is mapped already", d->name, ptr);
 	else
 		rc = map_pages(d, e, ret_host, err);
@@ -374,27 +375,27 @@ int mr_gpu_mem_map(
 		d->memory = e;
 	}
 	pthread_mutex_unlock(&d->lock);
-	mr_gpu_leave(d);
+	mr_gpu_drv_leave(d);
 	if (rc != 0)
 		free(e);
 	return rc;
 }
 
-int mr_gpu_mem_unmap(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
+int mr_gpu_drv_mem_unmap(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
 {
-	struct mr_gpu_memory_entry *e =
-		entry_take(d, MR_GPU_MEMORY_KIND_MAPPED, ptr, "mapped device memory", err);
+	struct mr_gpu_drv_entry *e =
+		entry_take(d, MR_GPU_DRV_MEMORY_MAPPED, ptr, "mapped device memory", err);
 	mr_cu_result r;
 	int rc;
 
 	if (e == NULL)
 		return -ENOENT;
-	rc = mr_gpu_enter(d, err);
+	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
 		r = d->api->unmap((void *)e->base);
-		mr_gpu_leave(d);
+		mr_gpu_drv_leave(d);
 		if (r != MR_CUDA_SUCCESS)
-			rc = mr_gpu_fail(d, err, r, "unmapping from the CPU %p", ptr);
+			rc = mr_gpu_drv_fail(d, err, r, "unmapping from the CPU %p", ptr);
 	}
 	if (rc != 0)
 		entry_add(d, e);
@@ -403,15 +404,15 @@ int mr_gpu_mem_unmap(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
 	return rc;
 }
 
-void mr_gpu_mem_free_all(struct mr_gpu_drv *d)
+void mr_gpu_drv_mem_free_all(struct mr_gpu_drv *d)
 {
-	struct mr_gpu_memory_entry *e;
+	struct mr_gpu_drv_entry *e;
 
 	unmap_within(d, NULL, SIZE_MAX);
 	while (d->memory != NULL) {
 		e = d->memory;
 		d->memory = e->next;
-		if (e->kind == MR_GPU_MEMORY_KIND_REGISTERED)
+		if (e->kind == MR_GPU_DRV_MEMORY_REGISTERED)
 			(void)d->api->cuMemHostUnregister(e->ptr);
 		else
 			(void)cuda_free(d, e->kind, e->base);
@@ -419,10 +420,10 @@ void mr_gpu_mem_free_all(struct mr_gpu_drv *d)
 	}
 }
 
-void mr_gpu_mem_forget(struct mr_gpu_drv *d)
+void mr_gpu_drv_mem_forget(struct mr_gpu_drv *d)
 {
 	while (d->memory != NULL) {
-		struct mr_gpu_memory_entry *e = d->memory;
+		struct mr_gpu_drv_entry *e = d->memory;
 
 		d->memory = e->next;
 		free(e);

@@ -22,7 +22,7 @@
 
 #define OPTIONS_MAX 1024
 
-RTE_LOG_REGISTER(mr_gpu_logtype, pmd.gpu.millrace, NOTICE);
+RTE_LOG_REGISTER(mr_gpu_drv_logtype, pmd.gpu.millrace, NOTICE);
 
 static _Thread_local struct mr_err last_error;
 
@@ -36,7 +36,7 @@ static int report(const struct mr_err *err, int rc)
 {
 	if (rc != 0) {
 		last_error = *err;
-		rte_log(RTE_LOG_ERR, mr_gpu_logtype, "gpu_millrace: %s\n", err->msg);
+		rte_log(RTE_LOG_ERR, mr_gpu_drv_logtype, "gpu_millrace: %s\n", err->msg);
 		rte_errno = -rc;
 	}
 	return rc;
@@ -51,42 +51,42 @@ static int op_mem_alloc(struct rte_gpu *dev, size_t size, unsigned int align, vo
 {
 	struct mr_err err = {0};
 
-	return report(&err, mr_gpu_mem_alloc(to_drv(dev), size, align, ptr, &err));
+	return report(&err, mr_gpu_drv_mem_alloc(to_drv(dev), size, align, ptr, &err));
 }
 
 static int op_mem_free(struct rte_gpu *dev, void *ptr)
 {
 	struct mr_err err = {0};
 
-	return report(&err, mr_gpu_mem_free(to_drv(dev), ptr, &err));
+	return report(&err, mr_gpu_drv_mem_free(to_drv(dev), ptr, &err));
 }
 
 static int op_mem_register(struct rte_gpu *dev, size_t size, void *ptr)
 {
 	struct mr_err err = {0};
 
-	return report(&err, mr_gpu_mem_register(to_drv(dev), ptr, size, &err));
+	return report(&err, mr_gpu_drv_mem_register(to_drv(dev), ptr, size, &err));
 }
 
 static int op_mem_unregister(struct rte_gpu *dev, void *ptr)
 {
 	struct mr_err err = {0};
 
-	return report(&err, mr_gpu_mem_unregister(to_drv(dev), ptr, &err));
+	return report(&err, mr_gpu_drv_mem_unregister(to_drv(dev), ptr, &err));
 }
 
 static int op_mem_cpu_map(struct rte_gpu *dev, size_t size, void *ptr_in, void **ptr_out)
 {
 	struct mr_err err = {0};
 
-	return report(&err, mr_gpu_mem_map(to_drv(dev), ptr_in, size, ptr_out, &err));
+	return report(&err, mr_gpu_drv_mem_map(to_drv(dev), ptr_in, size, ptr_out, &err));
 }
 
 static int op_mem_cpu_unmap(struct rte_gpu *dev, void *ptr)
 {
 	struct mr_err err = {0};
 
-	return report(&err, mr_gpu_mem_unmap(to_drv(dev), ptr, &err));
+	return report(&err, mr_gpu_drv_mem_unmap(to_drv(dev), ptr, &err));
 }
 
 /*
@@ -116,7 +116,7 @@ static int op_dev_close(struct rte_gpu *dev)
 	const mr_cu_device device = d->device;
 	const bool sim = is_sim(d);
 
-	mr_gpu_dev_close(d);
+	mr_gpu_drv_close(d);
 	dev->mpshared->dev_private = NULL;
 	if (sim)
 		mr_cudasim_remove(device);
@@ -248,7 +248,7 @@ static void fill(struct rte_gpu *gpu, struct rte_vdev_device *vdev, struct mr_gp
 	info->context = (uint64_t)(uintptr_t)d->context;
 	info->processor_count = (uint32_t)d->info.multiprocessors;
 	info->total_memory = d->memory_bytes;
-	info->page_size = MR_GPU_PAGE;
+	info->page_size = MR_GPU_DRV_PAGE;
 	info->numa_node = numa_node_of(d->pci);
 	vdev->device.numa_node = info->numa_node;
 	/* Without dev_info_get gpudev answers with this info, which never changes. */
@@ -279,7 +279,7 @@ static int open_device(struct rte_vdev_device *vdev, struct rte_gpu *gpu, struct
 		rc = find_device(&o, &api, &device, &why);
 	if (rc != 0)
 		return mr_err_set(err, rc, "device %s: %s", name, why.msg);
-	rc = mr_gpu_dev_open(api, device, name, o.guard, gpu->mpshared->info.dev_id, &d, err);
+	rc = mr_gpu_drv_open(api, device, name, o.guard, gpu->mpshared->info.dev_id, &d, err);
 	if (rc == 0)
 		fill(gpu, vdev, d);
 	else if (strcmp(api->provider, "sim") == 0)
