@@ -19,13 +19,13 @@
 #define MR_CPUS_MAX 1024u
 
 struct mr_host {
-	bool known;         /* false: --no-host, nothing below may be judged by */
-	uint32_t cpus;      /* highest possible cpu number + 1 */
+	bool known;    /* false: --no-host, nothing below may be judged by */
+	uint32_t cpus; /* highest possible cpu number + 1 */
 	bool cpu_online[MR_CPUS_MAX];
 	bool cpu_allowed[MR_CPUS_MAX]; /* this process's affinity (cpuset) */
-	uint64_t hugepage_bytes; /* default hugepage size, 0: none */
-	uint64_t hugepages_free; /* number of free ones of that size */
-	uint64_t memory_bytes;   /* MemAvailable */
+	uint64_t hugepage_bytes;       /* default hugepage size, 0: none */
+	uint64_t hugepages_free;       /* number of free ones of that size */
+	uint64_t memory_bytes;         /* MemAvailable */
 	bool protection_keys;
 };
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""bad_configs.py [MILLRACE]: every configuration of bad_configs/ is refused as its first lines say.
+"""bad_configs.py [MILLRACE]: every configuration of bad_configs/ is refused as it says.
 
-A file begins with one line for each problem that `millrace check` must report:
+Below its licence a file has one line for each problem that `millrace check` must report:
 
     # expect: LINE | KEY | part of the message or the hint
 
@@ -28,7 +28,7 @@ def check(millrace, *args):
 
 def expectations(path):
     found = []
-    for line in path.read_bytes().split(b"\n"):
+    for line in path.read_bytes().split(b"\n")[1:]:
         if not line.startswith(b"# expect: "):
             break
         number, key, fragment = line[len(b"# expect: ") :].decode().split("|", 2)

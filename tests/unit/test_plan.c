@@ -556,6 +556,7 @@ static void judge_bad(const char *file)
 	if (rc != -EINVAL)
 		fail_msg("%s is taken", file);
 	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f)); /* the licence */
 	while (fgets(line, sizeof(line), f) != NULL && strncmp(line, mark, strlen(mark)) == 0) {
 		expected++;
 		if (!reported(line + strlen(mark)))
