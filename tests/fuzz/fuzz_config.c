@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as a configuration: parsing and planning end without a crash, and
+ * what they refuse, they explain. libcyaml never refuses what the checks took.
+ *
+ *     fuzz_config -max_total_time=60 CORPUS tests/e2e/bad_configs config
+ */
+#include "mr_plan.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct mr_problems problems;
+static struct mr_plan plan;
+
+static void explained(int rc)
+{
+	if (rc == 0 && problems.count == 0)
+		return;
+	if (rc == 0 || problems.count == 0 || problems.p[0].message[0] == '\0' ||
+		strncmp(problems.p[0].message, "libcyaml", 8) == 0)
+		abort();
+}
+
+/* What setup relies on without looking again. */
+static void sound(void)
+{
+	for (uint32_t i = 0; i < plan.lanes_count; i++) {
+		const struct mr_plan_lane *l = &plan.lanes[i];
+		const struct mr_plan_region *r;
+
+		if (l->rx_port >= plan.ports_count || l->device >= plan.devices_count ||
+			l->rx_path != l->tx_path || l->rx_path >= MR_PATH_STAGED)
+			abort();
+		r = &plan.devices[l->device].region[l->rx_path];
+		if (!r->used || l->pool_offset % MR_UNIT != 0 || l->element_bytes % MR_UNIT != 0 ||
+			l->pool_offset + l->pool_bytes + MR_REGION_PAGE > r->bytes ||
+			l->buffers < l->buffers_min || l->cache * 3 / 2 > l->buffers)
+			abort();
+		for (uint32_t t = 0; t < l->tx_count; t++)
+			if (l->tx[t].port >= plan.ports_count ||
+				l->tx[t].queue >= plan.ports[l->tx[t].port].tx_queues)
+				abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct mr_host host = {.known = true, .cpus = 4, .memory_bytes = 1 << 30};
+	struct mr_config cfg;
+	int rc = mr_config_parse("fuzz.yaml", (const char *)data, size, &cfg, &problems);
+
+	explained(rc);
+	if (rc != 0)
+		return 0;
+	for (uint32_t i = 0; i < host.cpus; i++)
+		host.cpu_online[i] = host.cpu_allowed[i] = true;
+	rc = mr_plan_build(&cfg, &host, NULL, &plan, &problems);
+	explained(rc);
+	if (rc == 0)
+		sound();
+	mr_config_free(&cfg);
+	return 0;
+}
