@@ -225,8 +225,9 @@ static int run(const struct options *o, const struct mr_plan *plan)
 	if (rc < 0) {
 		fprintf(stderr, "millrace: %s\n", err.msg);
 		print_failure(o,
-			json_pack("[{s:s, s:i, s:s, s:s, s:s}]", "file", o->config, "line", 0,
-				"key", "", "message", err.msg, "hint", ""));
+			json_pack("[{s:o, s:i, s:s, s:o, s:s}]", "file",
+				mr_cmd_json_text(o->config), "line", 0, "key", "", "message",
+				mr_cmd_json_text(err.msg), "hint", ""));
 		return MR_EXIT_FAILURE;
 	}
 	start_ns = mr_clock_ns();
@@ -236,10 +237,11 @@ static int run(const struct options *o, const struct mr_plan *plan)
 	if (out.status != MR_EXIT_CLEAN)
 		fprintf(stderr, "millrace: %s\n", err.msg);
 	rc = mr_setup_stop(s, plan->drain_ms, &signal_fast, out.fail_closed, &err);
+	/* What a failed device leaves in flight needs no second sentence. */
+	if (rc == -ETIME || (rc < 0 && out.status == MR_EXIT_CLEAN))
+		fprintf(stderr, "millrace: %s\n", err.msg);
 	if (rc < 0 && out.status == MR_EXIT_CLEAN)
 		out.status = MR_EXIT_UNDRAINED;
-	if (rc == -ETIME)
-		fprintf(stderr, "millrace: %s\n", err.msg);
 	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9);
 	if (rc == -ETIME)
 		_exit(status); /* a thread is still in its driver: nothing may be freed */

@@ -3,6 +3,7 @@
 #include "mr_setup_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -16,6 +17,7 @@
 #define STALL_MS_SIM 5000u
 #define STALL_MS 1000u
 #define GPU_STOP_MS 2000u
+#define GPU_STOP_FAST_MS 200u /* in a hurry; a kernel that is well leaves in microseconds */
 #define LINKS_NS 100000000u
 
 static struct mr_port_spec port_spec(const struct mr_plan_port *p)
@@ -359,7 +361,8 @@ static void launch_down(struct mr_setup *s)
 	for (uint32_t i = s->plan->devices_count; i-- > 0;)
 		if (s->devices[i].gpu != NULL)
 			/* A kernel that does not leave is ended by the context's end. */
-			(void)!mr_gpu_stop(s->devices[i].gpu, GPU_STOP_MS, NULL);
+			(void)!mr_gpu_stop(s->devices[i].gpu,
+				s->devices[i].kernel_stays ? 0 : GPU_STOP_MS, NULL);
 	for (uint32_t i = s->plan->lanes_count; i-- > 0;)
 		mr_setup_lane_free(s, i);
 }
@@ -539,10 +542,15 @@ int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, b
 		return rc;
 	/* The last counters of the kernels are stored as they leave. */
 	for (uint32_t i = 0; i < s->plan->devices_count; i++)
-		if (mr_gpu_stop(s->devices[i].gpu, GPU_STOP_MS, err) < 0)
+		if (mr_gpu_stop(s->devices[i].gpu,
+			    mr_load_relaxed(fast) != 0 ? GPU_STOP_FAST_MS : GPU_STOP_MS, err) < 0) {
+			s->devices[i].kernel_stays = true;
 			rc = -EBUSY;
+		}
 	(void)mr_setup_activity(s, &left);
-	return left != 0 ? -EBUSY : rc;
+	if (left != 0)
+		rc = mr_err_set(err, -EBUSY, "stopped with %" PRIu64 " packets in flight", left);
+	return rc;
 }
 
 const struct mr_report_source *mr_setup_source(struct mr_setup *s)

@@ -22,6 +22,7 @@ struct mr_setup_device {
 	uint32_t lane[MR_LANES_MAX];                 /* launch index to lane index */
 	uint32_t lanes;
 	enum mr_gpu_health health;
+	bool kernel_stays; /* it did not leave when it was told to */
 };
 
 struct mr_setup_lane {

@@ -67,7 +67,7 @@ def a_protection_key_is_refused_where_the_cpu_has_none(s):
     if cpu_has_keys():
         raise Skipped("this CPU has protection keys")
     s.pcap("in.pcap", GIVEN)
-    r = s.run(cfg("direct", "pkey", "out.pcap"), status=1)
+    r = s.run(cfg("direct", "pkey", "out.pcap"), "--duration", "1", status=1)
     check("guard=mprotect" in r.report["errors"][0]["message"], f"no way out: {r.stderr}")
 
 

@@ -7,7 +7,8 @@ import time
 
 import frames as fr
 from harness import (
-    PATIENCE, UNDRAINED, case, check, check_equal, check_frames, config, lane, main, swapped,
+    PATIENCE, UNDRAINED, case, check, check_equal, check_frames, complaints, config, lane, main,
+    swapped,
 )  # fmt: skip
 
 DRAIN_MS = 1000
@@ -53,7 +54,7 @@ def sigterm_and_sigint_under_load_drain_and_end_in_time_with_status_0(s):
         r = stop(s.start(flood(stages=["l2swap"])), number, reason="signal")
         ln = r.lane()
         check_equal(ln["in_flight"], 0, "in_flight")
-        check(ln["tx_packets"] > 1000, f"no load: {ln['tx_packets']} packets")
+        check(ln["tx_packets"] > 50, f"no load: {ln['tx_packets']} packets")
         check_equal(ln["tx_packets"], ln["rx_packets"], "tx_packets")
         check_equal(ln["state"], "halt", "state")
 
@@ -97,6 +98,13 @@ def a_lane_that_never_falls_idle_does_not_end_by_idle_exit(s):
 STALLS = "sim,fault=stall@0:300"
 
 
+def judge_left(r):
+    left = r.lane()["in_flight"]
+    check(left > 0, "nothing was left in flight")
+    said = complaints(r.stderr)
+    check(len(said) == 1 and f"{left} packets" in said[0], f"sentences: {r.stderr}")
+
+
 @case
 def a_second_signal_stops_at_once_and_says_what_was_left(s):
     run = s.start(flood(device=STALLS, drain_ms=60000)).until_running()
@@ -106,8 +114,8 @@ def a_second_signal_stops_at_once_and_says_what_was_left(s):
     check(run.process.poll() is None, "did not try to drain")
     at = run.signal()
     r = run.wait(UNDRAINED, "signal")
-    check(time.monotonic() - at < MARGIN_S + 2, f"took {time.monotonic() - at:.1f} s")
-    check(r.lane()["in_flight"] > 0, f"in_flight: {r.lane()['in_flight']}")
+    check(time.monotonic() - at < 2 + MARGIN_S, f"took {time.monotonic() - at:.1f} s")
+    judge_left(r)
 
 
 @case
@@ -117,8 +125,8 @@ def a_lane_that_cannot_drain_ends_after_drain_ms_and_says_what_was_left(s):
     at = run.signal()
     r = run.wait(UNDRAINED, "signal")
     took = time.monotonic() - at
-    check(0.6 < took < 0.7 + 2 + MARGIN_S, f"took {took:.1f} s to stop")
-    check(r.lane()["in_flight"] > 0, f"in_flight: {r.lane()['in_flight']}")
+    check(0.6 < took < 0.7 + 4 + MARGIN_S, f"took {took:.1f} s to stop")
+    judge_left(r)
 
 
 sys.exit(main())
