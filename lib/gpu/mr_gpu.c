@@ -55,22 +55,32 @@ static int read_info(struct mr_gpu *g, struct mr_err *err)
 	return 0;
 }
 
+static int probe_vdev(const struct mr_gpu *g, const char *args, struct mr_err *err)
+{
+	int rc = rte_vdev_init(g->vdev, args);
+	struct mr_err words;
+
+	if (rc >= 0)
+		return 0;
+	/* The words may be of an earlier call: the bus can refuse without asking the driver. */
+	mr_gpu_drv_last_error(&words);
+	return mr_err_set(err, rc, "device '%s': %s", g->name,
+		words.code == rc        ? words.msg
+			: rc == -EEXIST ? "it is open already"
+					: strerror(-rc));
+}
+
 int mr_gpu_open(const char *name, const char *args, struct mr_gpu **ret_gpu, struct mr_err *err)
 {
 	struct mr_gpu *g = calloc(1, sizeof(*g));
 	int rc;
 
 	if (g == NULL)
-		return mr_err_set(err, -ENOMEM, "out of memory");
+		return mr_err_set(err, -ENOMEM, "device '%s': out of memory", name);
 	snprintf(g->name, sizeof(g->name), "%s", name);
 	snprintf(g->vdev, sizeof(g->vdev), "gpu_millrace_%s", name);
-	rc = rte_vdev_init(g->vdev, args);
+	rc = probe_vdev(g, args, err);
 	if (rc < 0) {
-		struct mr_err words;
-
-		mr_gpu_drv_last_error(&words);
-		rc = mr_err_set(err, rc, "device '%s': %s", name,
-			words.code != 0 ? words.msg : strerror(-rc));
 		free(g);
 		return rc;
 	}
@@ -82,6 +92,7 @@ int mr_gpu_open(const char *name, const char *args, struct mr_gpu **ret_gpu, str
 		free(g);
 		return rc;
 	}
+	mr_gpu_probe_init(&g->probe);
 	*ret_gpu = g;
 	return 0;
 }
@@ -91,7 +102,11 @@ void mr_gpu_close(struct mr_gpu *g)
 	if (g == NULL)
 		return;
 	mr_gpu_launch_free(g);
+	/* A driver call of the prober is still under way, and everything here is its own. */
+	if (g->probe.runs)
+		return;
 	(void)rte_vdev_uninit(g->vdev);
+	mr_gpu_probe_fini(&g->probe);
 	free(g);
 }
 
@@ -105,28 +120,42 @@ int mr_gpu_flush(struct mr_gpu *g)
 	return mr_gpu_drv_flush(g->drv, NULL);
 }
 
+bool mr_gpu_is_sim(const struct mr_gpu *g)
+{
+	return strcmp(g->info.provider, "sim") == 0;
+}
+
+int mr_gpu_device_alloc(
+	struct mr_gpu *g, size_t bytes, const char *what, void **ret_ptr, struct mr_err *err)
+{
+	struct mr_err words;
+
+	*ret_ptr = rte_gpu_mem_alloc(g->id, bytes, MR_GPU_PAGE);
+	if (*ret_ptr != NULL)
+		return 0;
+	mr_gpu_drv_last_error(&words);
+	return mr_err_set(err, words.code != 0 ? words.code : -ENOMEM,
+		"device '%s': %zu bytes of GPU memory for %s: %s", g->name, bytes, what,
+		words.code != 0 ? words.msg : rte_strerror(rte_errno));
+}
+
 int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t bytes,
 	struct mr_gpu_region *ret_region, struct mr_err *err)
 {
-	struct mr_gpu_region r = {.memory = memory, .bytes = MR_ALIGN_UP(bytes, MR_GPU_PAGE)};
-	int rc = 0;
+	struct mr_gpu_region r = {.memory = memory};
+	int rc;
 
-	if (memory == MR_GPU_MEMORY_DEVICE) {
-		r.addr = rte_gpu_mem_alloc(g->id, r.bytes, MR_GPU_PAGE);
-		if (r.addr == NULL) {
-			struct mr_err words;
-
-			mr_gpu_drv_last_error(&words);
-			return mr_err_set(err, words.code != 0 ? words.code : -ENOMEM,
-				"device '%s': %zu bytes of GPU memory for packets: %s", g->name,
-				r.bytes, words.code != 0 ? words.msg : rte_strerror(rte_errno));
-		}
-	} else {
+	if (bytes == 0 || bytes / MR_UNIT > UINT32_MAX - MR_GPU_PAGE / MR_UNIT)
+		return mr_err_set(err, -EINVAL,
+			"device '%s': a region of %zu bytes: use 1 byte to just under 256 GiB",
+			g->name, bytes);
+	r.bytes = MR_ALIGN_UP(bytes, MR_GPU_PAGE);
+	if (memory == MR_GPU_MEMORY_DEVICE)
+		rc = mr_gpu_device_alloc(g, r.bytes, "packets", &r.addr, err);
+	else
 		rc = mr_gpu_drv_host_alloc(g->drv, r.bytes, &r.addr, err);
-		if (rc < 0)
-			return rc;
-	}
-	g->regions++;
+	if (rc < 0)
+		return rc;
 	rc = mr_gpu_drv_kernel_address(g->drv, r.addr, &r.kernel, err);
 	if (rc < 0) {
 		mr_gpu_region_free(g, &r);
@@ -147,7 +176,6 @@ void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region)
 		? rte_gpu_mem_free(g->id, region->addr)
 		: mr_gpu_drv_host_free(g->drv, region->addr, NULL);
 	(void)rc;
-	g->regions--;
 	memset(region, 0, sizeof(*region));
 }
 

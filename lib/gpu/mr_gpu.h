@@ -11,7 +11,8 @@
  *
  * Thread   the control thread. mr_gpu_counters may be called from any thread
  *          between launch and close.
- * Owner    the caller; close refuses while a region or a launch is alive.
+ * Owner    the caller. Close ends a launch that still runs; regions that were not
+ *          freed go with the device.
  * Errors   0 or -errno with one sentence naming the device and the call.
  */
 #ifndef MR_GPU_H
@@ -46,7 +47,11 @@ struct mr_gpu_info {
 MR_MUST_USE int mr_gpu_open(
 	const char *name, const char *args, struct mr_gpu **ret_gpu, struct mr_err *err);
 
-/* mr_gpu_close frees what open made; NULL is accepted. */
+/*
+ * mr_gpu_close frees what open, region_alloc and launch made; NULL is accepted. A
+ * real device whose kernels or driver hang is left as it is, memory and handle
+ * included, since every call into it could block; the process's end takes it.
+ */
 void mr_gpu_close(struct mr_gpu *g);
 
 const struct mr_gpu_info *mr_gpu_info(const struct mr_gpu *g);
@@ -56,7 +61,11 @@ enum mr_gpu_memory {
 	MR_GPU_MEMORY_HOST,   /* page-locked host memory that kernels reach over PCIe */
 };
 
-/* Memory for packets. addr is what DPDK and the NIC use, kernel what kernels use. */
+/*
+ * Memory for packets. addr is what DPDK and the NIC use, kernel what kernels use.
+ * bytes are rounded up to 64 KiB; -EINVAL: none, or more than positions of 32 bits
+ * in MR_UNIT reach (256 GiB).
+ */
 struct mr_gpu_region {
 	enum mr_gpu_memory memory;
 	void *addr;
@@ -98,8 +107,14 @@ struct mr_gpu_lane {
 
 /*
  * mr_gpu_launch allocates rings, control words and counters for all lanes of the
- * device, loads the image and starts the kernels. Once per open.
+ * device, loads the image and starts the kernels. Once per open. A failure leaves
+ * nothing behind: the rings are void, the device can only be closed.
  * host_timeout_ms 0: kernels never leave on a silent host.
+ *
+ * -EINVAL: a lane asks for what the slot ABI cannot say, or has a stage that its
+ * work division does not run; -ENOSPC: the workers do not fit the device at once;
+ * -ENOEXEC: no image for this device; -ETIME: a worker did not say hello;
+ * -EIO: the device was lost meanwhile; else what the driver said.
  */
 MR_MUST_USE int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes,
 	uint32_t lanes_count, uint32_t host_timeout_ms, struct mr_err *err);
@@ -114,9 +129,11 @@ enum mr_gpu_health {
 /*
  * mr_gpu_watch beats for the host and judges device and workers; call it every
  * 100 ms at the latest. A worker that owes slots for stall_ms without finishing
- * one is stalled. On a software device the CPU time of the worker's thread is
- * not visible, so give a generous stall_ms there. On anything but HEALTHY err
- * holds the sentence.
+ * one is stalled. A driver that does not answer for stall_ms is lost; the call
+ * itself never waits for the driver. Of the time between two calls at most 200 ms
+ * count, so a process that was stopped does not blame its device. On a software
+ * device the CPU time of the worker's thread is not visible, so give a generous
+ * stall_ms there. On anything but HEALTHY err holds the sentence.
  */
 enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_err *err);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_gpu_priv.h"
-#include "mr_image.h"
 
 #include <errno.h>
 #include <rte_errno.h>
@@ -8,18 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* A software device's workers wait for a core like anybody else. */
-#define HELLO_MS 1000u
-#define HELLO_MS_SIM 10000u
 #define BACKOFF_NS 100u
 #define LEAVE_MS 2000u
-
-const char *mr_gpu_kernel_name(enum mr_work work)
-{
-	return work == MR_WORK_WARP ? "mr_kernel_warp" : "mr_kernel_thread";
-}
 
 static size_t slots_bytes(const struct mr_gpu_lane *l)
 {
@@ -41,20 +31,34 @@ static int address(struct mr_gpu *g, const void *p, uint64_t *ret_address, struc
 	return mr_gpu_drv_kernel_address(g->drv, p, ret_address, err);
 }
 
+static int host_alloc(
+	struct mr_gpu *g, size_t bytes, const char *what, void **ret_ptr, struct mr_err *err)
+{
+	struct mr_err words = {0};
+	int rc = mr_gpu_drv_host_alloc(g->drv, bytes, ret_ptr, &words);
+
+	if (rc < 0)
+		return mr_err_set(err, rc, "device '%s': %zu bytes of host memory for %s: %s",
+			g->name, bytes, what, words.msg);
+	return 0;
+}
+
 /* READY and the descriptors in GPU memory that the CPU only writes. */
 static int map_in(struct mr_gpu *g, struct mr_gpu_lane_run *run, size_t bytes, struct mr_err *err)
 {
 	struct mr_err words;
+	int rc;
 
 	bytes = MR_ALIGN_UP(bytes, MR_GPU_PAGE);
-	run->in_device = rte_gpu_mem_alloc(g->id, bytes, MR_GPU_PAGE);
-	if (run->in_device != NULL)
-		run->in_map = rte_gpu_mem_cpu_map(g->id, bytes, run->in_device);
+	rc = mr_gpu_device_alloc(g, bytes, "READY and descriptors", &run->in_device, err);
+	if (rc < 0)
+		return rc;
+	run->in_map = rte_gpu_mem_cpu_map(g->id, bytes, run->in_device);
 	if (run->in_map != NULL)
 		return 0;
 	mr_gpu_drv_last_error(&words);
 	return mr_err_set(err, words.code != 0 ? words.code : -ENOMEM,
-		"device '%s', lane '%s': %zu bytes of mapped GPU memory for READY: %s", g->name,
+		"device '%s', lane '%s': mapping %zu bytes of GPU memory for READY: %s", g->name,
 		run->name, bytes, words.code != 0 ? words.msg : rte_strerror(rte_errno));
 }
 
@@ -63,16 +67,20 @@ static int prepare_lane(struct mr_gpu *g, const struct mr_gpu_lane *l, struct mr
 	struct mr_lane_dev *dev, struct mr_err *err)
 {
 	size_t slots = slots_bytes(l);
+	struct mr_err words = {0};
 	uint8_t *in, *out;
+	void *host;
 	int rc;
 
 	snprintf(run->name, sizeof(run->name), "%s", l->name);
 	run->workers = l->workers;
 	run->work = l->work;
 	run->slots_given = l->slots_given;
-	rc = mr_gpu_drv_host_alloc(
-		g->drv, 2 * slots + ctl_bytes(l) + counters_bytes(l), (void **)&run->host, err);
-	if (rc == 0 && g->info.can_map)
+	rc = host_alloc(g, 2 * slots + ctl_bytes(l) + counters_bytes(l), "a ring", &host, err);
+	if (rc < 0)
+		return rc;
+	run->host = host;
+	if (g->info.can_map)
 		rc = map_in(g, run, slots, err);
 	if (rc < 0)
 		return rc;
@@ -81,9 +89,11 @@ static int prepare_lane(struct mr_gpu *g, const struct mr_gpu_lane *l, struct mr
 	run->ctl = (struct mr_worker_ctl *)(out + slots);
 	run->counters = (uint64_t *)(out + slots + ctl_bytes(l));
 	memset(run->ctl, 0, ctl_bytes(l) + counters_bytes(l));
-	rc = mr_ring_init(l->ring, in, run->in_map, out, l->slots, l->batch, l->first_seq, err);
-	if (rc == 0)
-		rc = address(g, run->in_map != NULL ? run->in_device : in, &dev->in, err);
+	rc = mr_ring_init(l->ring, in, run->in_map, out, l->slots, l->batch, l->first_seq, &words);
+	if (rc < 0)
+		return mr_err_set(
+			err, rc, "device '%s', lane '%s': %s", g->name, l->name, words.msg);
+	rc = address(g, run->in_map != NULL ? run->in_device : in, &dev->in, err);
 	if (rc == 0)
 		rc = address(g, out, &dev->out, err);
 	if (rc == 0)
@@ -157,23 +167,18 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 	struct mr_lane_dev *dev = (struct mr_lane_dev *)im->data;
 	struct mr_launch *launch = (struct mr_launch *)(im->data + im->launches);
 	uint64_t base, host_ctl, counters;
+	void *host;
 	int rc;
 
-	g->device = rte_gpu_mem_alloc(g->id, im->bytes, MR_GPU_PAGE);
-	if (g->device == NULL) {
-		struct mr_err words;
-
-		mr_gpu_drv_last_error(&words);
-		return mr_err_set(err, words.code != 0 ? words.code : -ENOMEM,
-			"device '%s': %zu bytes of GPU memory for lanes: %s", g->name, im->bytes,
-			words.code != 0 ? words.msg : rte_strerror(rte_errno));
-	}
-	rc = address(g, g->device, &base, err);
+	rc = mr_gpu_device_alloc(g, im->bytes, "lanes and counters", &g->device, err);
 	if (rc == 0)
-		rc = mr_gpu_drv_host_alloc(
-			g->drv, sizeof(*g->host_ctl), (void **)&g->host_ctl, err);
+		rc = address(g, g->device, &base, err);
 	if (rc == 0)
-		rc = address(g, g->host_ctl, &host_ctl, err);
+		rc = host_alloc(g, sizeof(*g->host_ctl), "control words", &host, err);
+	if (rc < 0)
+		return rc;
+	g->host_ctl = host;
+	rc = address(g, g->host_ctl, &host_ctl, err);
 	if (rc < 0)
 		return rc;
 	memset(g->host_ctl, 0, sizeof(*g->host_ctl));
@@ -197,98 +202,32 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 	return mr_gpu_drv_upload(g->drv, base, im->data, im->bytes, err);
 }
 
-static int load(struct mr_gpu *g, struct mr_err *err)
+/* What the plan has checked is checked again where breaking it would run over memory. */
+static int check_lane(const struct mr_gpu *g, const struct mr_gpu_lane *l, struct mr_err *err)
 {
-	struct mr_gpu_drv_image image = {.sim = &mr_image_sim};
+	const char *wrong = NULL;
 
-	image.fatbin = mr_image_fatbin(&image.fatbin_bytes);
-	if (image.fatbin == NULL && strcmp(g->info.provider, "cuda") == 0)
-		return mr_err_set(err, -ENOEXEC,
-			"device '%s': this build has no CUDA image: nvcc was not found when it was "
-			"built; install the CUDA toolkit and build again",
-			g->name);
-	return mr_gpu_drv_module_load(g->drv, &image, &g->module, err);
-}
+	if (l->workers < 1 || l->workers > MR_WORKERS_MAX)
+		wrong = "too few or too many workers";
+	else if (l->stages_count > MR_CHAIN_MAX)
+		wrong = "too many stages";
+	else if (l->tx_count > MR_TX_MAX)
+		wrong = "too many entries in its tx list";
+	else if (l->room > l->region->bytes)
+		wrong = "buffers larger than their region";
+	for (uint32_t i = 0; wrong == NULL && i < l->stages_count; i++) {
+		const struct mr_gpu_stage *s = &l->stages[i];
 
-/* All kernels of a device together have to be resident, or some would never poll. */
-static int check_resident(
-	struct mr_gpu *g, const uint32_t blocks[MR_WORK_COUNT], struct mr_err *err)
-{
-	uint32_t need = 0, total = 0;
-
-	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
-		uint32_t per_sm;
-		int rc;
-
-		if (blocks[k] == 0)
-			continue;
-		rc = mr_gpu_drv_occupancy(g->module, mr_gpu_kernel_name((enum mr_work)k),
-			MR_GPU_BLOCK_THREADS, &per_sm, err);
-		if (rc < 0)
-			return rc;
-		if (per_sm == 0)
-			return mr_err_set(err, -ENOSPC,
-				"device '%s': kernel %s does not fit a multiprocessor", g->name,
-				mr_gpu_kernel_name((enum mr_work)k));
-		need += (blocks[k] + per_sm - 1) / per_sm;
-		total += blocks[k];
+		if (s->desc->work > l->work)
+			wrong = "a payload stage, but the kernel of header stages";
+		else if (s->counter_base > MR_COUNTERS_MAX ||
+			s->desc->counters_count > MR_COUNTERS_MAX - s->counter_base)
+			wrong = "more counters than its block holds";
 	}
-	if (need > (uint32_t)g->info.multiprocessors)
-		return mr_err_set(err, -ENOSPC,
-			"device '%s': %u workers need %u multiprocessors at once, it has %d; use "
-			"fewer workers",
-			g->name, total, need, g->info.multiprocessors);
+	if (wrong != NULL)
+		return mr_err_set(
+			err, -EINVAL, "device '%s': lane '%s' has %s", g->name, l->name, wrong);
 	return 0;
-}
-
-static int wait_hello(struct mr_gpu *g, struct mr_err *err)
-{
-	uint32_t ms = strcmp(g->info.provider, "sim") == 0 ? HELLO_MS_SIM : HELLO_MS;
-	uint64_t deadline = mr_clock_ns() + (uint64_t)ms * 1000000u;
-
-	for (uint32_t i = 0; i < g->workers_count; i++) {
-		struct mr_gpu_worker *w = &g->workers[i];
-		struct mr_worker_ctl *ctl = &g->lanes[w->lane].ctl[w->worker];
-
-		while (mr_load_relaxed(&ctl->hello) == 0) {
-			if (mr_clock_ns() > deadline)
-				return mr_err_set(err, -ETIME,
-					"device '%s': worker %u of lane '%s' (kernel %s) did not "
-					"start within %u ms: other work may hold the "
-					"multiprocessors",
-					g->name, w->worker, g->lanes[w->lane].name,
-					mr_gpu_kernel_name(w->work), ms);
-			mr_store_relaxed(&g->host_ctl->beat, g->host_ctl->beat + 1);
-			usleep(200);
-		}
-	}
-	return 0;
-}
-
-static int start(struct mr_gpu *g, uint64_t launches, const uint32_t blocks[MR_WORK_COUNT],
-	struct mr_err *err)
-{
-	uint64_t now;
-
-	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
-		int rc;
-
-		if (blocks[k] == 0)
-			continue;
-		rc = mr_gpu_drv_launch(g->module, mr_gpu_kernel_name((enum mr_work)k), blocks[k],
-			MR_GPU_BLOCK_THREADS, launches + k * sizeof(struct mr_launch),
-			&g->launch[k], err);
-		if (rc < 0)
-			return rc;
-	}
-	if (wait_hello(g, err) < 0)
-		return -ETIME;
-	now = mr_clock_ns();
-	for (uint32_t i = 0; i < g->workers_count; i++) {
-		g->workers[i].beat_ns = now;
-		g->workers[i].seq_ns = now;
-	}
-	return mr_gpu_probe_start(g, err);
 }
 
 int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lanes_count,
@@ -301,6 +240,12 @@ int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t la
 
 	if (g->launched)
 		return mr_err_set(err, -EALREADY, "device '%s': launched before", g->name);
+	if (lanes_count == 0)
+		return mr_err_set(err, -EINVAL, "device '%s': no lanes to launch", g->name);
+	for (uint32_t i = 0; rc == 0 && i < lanes_count; i++)
+		rc = check_lane(g, &lanes[i], err);
+	if (rc < 0)
+		return rc;
 	for (uint32_t i = 0; i < lanes_count; i++)
 		g->workers_count += lanes[i].workers;
 	im = image_layout(lanes, lanes_count, g->workers_count);
@@ -310,51 +255,24 @@ int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t la
 	g->lanes_count = lanes_count;
 	g->launched = true;
 	if (im.data == NULL || g->lanes == NULL || g->workers == NULL)
-		rc = mr_err_set(err, -ENOMEM, "out of memory");
+		rc = mr_err_set(err, -ENOMEM, "device '%s': out of memory", g->name);
 	/* All that could wait behind a running kernel comes before the first launch. */
 	if (rc == 0)
 		rc = upload(g, lanes, &im, host_timeout_ms, &launches, blocks, err);
 	if (rc == 0)
-		rc = load(g, err);
-	if (rc == 0)
-		rc = check_resident(g, blocks, err);
-	if (rc == 0)
-		rc = start(g, launches, blocks, err);
+		rc = mr_gpu_kernels_start(g, launches, blocks, err);
 	free(im.data);
 	if (rc < 0)
 		mr_gpu_launch_free(g);
 	return rc;
 }
 
-int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
-{
-	uint64_t deadline = mr_clock_ns() + (uint64_t)timeout_ms * 1000000u;
-
-	if (!g->launched || g->stopped)
-		return 0;
-	if (g->host_ctl != NULL)
-		mr_store_release(&g->host_ctl->exit, 1);
-	if (mr_gpu_probe_stop(g, timeout_ms) < 0)
-		return mr_err_set(err, -ETIME, "device '%s': the driver does not answer", g->name);
-	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
-		if (g->launch[k] == NULL)
-			continue;
-		while (mr_gpu_drv_launch_query(g->launch[k], NULL) > 0) {
-			if (mr_clock_ns() > deadline)
-				return mr_err_set(err, -ETIME,
-					"device '%s': kernel %s did not leave within %u ms",
-					g->name, mr_gpu_kernel_name((enum mr_work)k), timeout_ms);
-			usleep(500);
-		}
-	}
-	g->stopped = true;
-	return 0;
-}
-
 void mr_gpu_launch_free(struct mr_gpu *g)
 {
 	bool gone = mr_gpu_stop(g, LEAVE_MS, NULL) == 0;
 
+	if (g->probe.runs)
+		return;
 	/* A kernel that stays keeps its memory; only the process's end takes it. */
 	for (uint32_t k = 0; gone && k < MR_WORK_COUNT; k++)
 		if (g->launch[k] != NULL && mr_gpu_drv_launch_free(g->launch[k], NULL) < 0)

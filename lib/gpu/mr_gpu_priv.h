@@ -11,7 +11,7 @@
 #define MR_GPU_PAGE 65536u
 #define MR_GPU_BLOCK_THREADS 256u
 
-/* One worker as the watch sees it. */
+/* One worker as the watch sees it; times are of the watch's own clock. */
 struct mr_gpu_worker {
 	uint32_t lane, worker;
 	enum mr_work work;
@@ -31,13 +31,34 @@ struct mr_gpu_lane_run {
 	uint64_t *counters; /* [workers][MR_COUNTERS_MAX] */
 };
 
+/*
+ * The prober asks the driver whether the kernels still run. On a lost device such
+ * a call may block for ever, so it has a thread of its own that can be left
+ * behind; everybody else only reads here and judges how fresh the answer is.
+ */
+struct mr_gpu_probe {
+	pthread_t thread;
+	bool runs;            /* the thread is to be joined; control thread only */
+	pthread_mutex_t lock; /* for what follows; never held over a driver call */
+	pthread_cond_t changed;
+	bool hurry; /* ask often: kernels were told to leave */
+	bool stop;  /* leave although kernels run */
+	bool left;
+	uint32_t answers;   /* rounds that the driver answered */
+	bool ended;         /* a kernel ended, */
+	bool died;          /* and not by itself: err says why */
+	enum mr_work first; /* the first that ended */
+	bool running;       /* in the last round, at least one ran */
+	enum mr_work last;  /* one that ran then */
+	struct mr_err err;
+};
+
 struct mr_gpu {
 	char name[MR_NAME_MAX];
 	char vdev[64];
 	int16_t id; /* of gpudev */
 	struct mr_gpu_drv *drv;
 	struct mr_gpu_info info;
-	uint32_t regions; /* alive */
 
 	struct mr_gpu_lane_run *lanes;
 	uint32_t lanes_count;
@@ -48,23 +69,39 @@ struct mr_gpu {
 	struct mr_gpu_worker *workers;
 	uint32_t workers_count;
 	bool launched, stopped;
+	struct mr_gpu_probe probe;
 
-	/* The prober asks the driver, so that the control thread never waits for it. */
-	pthread_t prober;
-	bool probing;
-	uint32_t probe_stop;     /* mr_sync word */
-	uint32_t probe_answer;   /* mr_sync word: 1 + index of launch that ended, or 0 */
-	uint64_t probe_ns;       /* mr_sync word: clock of the last answer */
-	struct mr_err probe_err; /* written before probe_answer is released */
-	bool probe_died;         /* the same: died, or ended by itself */
+	uint64_t watch_ns;     /* clock at the last look */
+	uint64_t watch_now_ns; /* the watch's own clock, which does not jump */
+	uint32_t answers;      /* of the prober, last seen */
+	uint64_t answers_ns;
 };
 
 /* The kernel's entry for a work division. */
 const char *mr_gpu_kernel_name(enum mr_work work);
 
-/* Starts and stops the prober; mr_gpu_watch.c. stop gives up after timeout_ms. */
+bool mr_gpu_is_sim(const struct mr_gpu *g);
+
+/* GPU memory aligned to 64 KiB; `what` it is for goes into the sentence. */
+MR_MUST_USE int mr_gpu_device_alloc(
+	struct mr_gpu *g, size_t bytes, const char *what, void **ret_ptr, struct mr_err *err);
+
+/* mr_gpu_kernel.c: the image, whether its kernels fit, and their start. */
+MR_MUST_USE int mr_gpu_kernels_start(struct mr_gpu *g, uint64_t launches,
+	const uint32_t blocks[MR_WORK_COUNT], struct mr_err *err);
+
+/* mr_gpu_probe.c: init and fini frame the life of an open device. */
+void mr_gpu_probe_init(struct mr_gpu_probe *p);
+void mr_gpu_probe_fini(struct mr_gpu_probe *p);
 MR_MUST_USE int mr_gpu_probe_start(struct mr_gpu *g, struct mr_err *err);
-MR_MUST_USE int mr_gpu_probe_stop(struct mr_gpu *g, uint32_t timeout_ms);
+/*
+ * Waits at most timeout_ms until all kernels ended. -ETIME: one did not, or the
+ * driver does not answer; in that case probe.runs stays true and the thread still
+ * uses g.
+ */
+MR_MUST_USE int mr_gpu_probe_wait(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err);
+/* Whether a kernel ended; err then says which and why. */
+bool mr_gpu_probe_ended(struct mr_gpu *g, uint32_t *ret_answers, struct mr_err *err);
 
 /* Undoes what launch allocated, as far as it came; mr_gpu_launch.c. */
 void mr_gpu_launch_free(struct mr_gpu *g);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_gpu_priv.h"
+#include "mr_image.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A software device's workers wait for a core like anybody else. */
+#define HELLO_MS 1000u
+#define HELLO_MS_SIM 10000u
+
+const char *mr_gpu_kernel_name(enum mr_work work)
+{
+	return work == MR_WORK_WARP ? "mr_kernel_warp" : "mr_kernel_thread";
+}
+
+static int load(struct mr_gpu *g, struct mr_err *err)
+{
+	struct mr_gpu_drv_image image = {.sim = &mr_image_sim};
+
+	image.fatbin = mr_image_fatbin(&image.fatbin_bytes);
+	if (image.fatbin == NULL && !mr_gpu_is_sim(g))
+		return mr_err_set(err, -ENOEXEC,
+			"device '%s': this build has no CUDA image: nvcc was not found when it was "
+			"built; install the CUDA toolkit and build again",
+			g->name);
+	return mr_gpu_drv_module_load(g->drv, &image, &g->module, err);
+}
+
+/* All kernels of a device together have to be resident, or some would never poll. */
+static int check_resident(
+	struct mr_gpu *g, const uint32_t blocks[MR_WORK_COUNT], struct mr_err *err)
+{
+	uint32_t need = 0, total = 0;
+
+	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
+		uint32_t per_sm;
+		int rc;
+
+		if (blocks[k] == 0)
+			continue;
+		rc = mr_gpu_drv_occupancy(g->module, mr_gpu_kernel_name((enum mr_work)k),
+			MR_GPU_BLOCK_THREADS, &per_sm, err);
+		if (rc < 0)
+			return rc;
+		if (per_sm == 0)
+			return mr_err_set(err, -ENOSPC,
+				"device '%s': kernel %s does not fit a multiprocessor", g->name,
+				mr_gpu_kernel_name((enum mr_work)k));
+		need += (blocks[k] + per_sm - 1) / per_sm;
+		total += blocks[k];
+	}
+	if (need > (uint32_t)g->info.multiprocessors)
+		return mr_err_set(err, -ENOSPC,
+			"device '%s': %u workers need %u multiprocessors at once, it has %d; use "
+			"fewer workers",
+			g->name, total, need, g->info.multiprocessors);
+	return 0;
+}
+
+static int wait_hello(struct mr_gpu *g, struct mr_err *err)
+{
+	uint32_t ms = mr_gpu_is_sim(g) ? HELLO_MS_SIM : HELLO_MS;
+	uint64_t deadline = mr_clock_ns() + (uint64_t)ms * 1000000u;
+
+	for (uint32_t i = 0; i < g->workers_count; i++) {
+		struct mr_gpu_worker *w = &g->workers[i];
+		struct mr_worker_ctl *ctl = &g->lanes[w->lane].ctl[w->worker];
+
+		while (mr_load_relaxed(&ctl->hello) == 0) {
+			uint32_t answers;
+
+			if (mr_gpu_probe_ended(g, &answers, err))
+				return -EIO;
+			if (mr_clock_ns() > deadline)
+				return mr_err_set(err, -ETIME,
+					"device '%s': worker %u of lane '%s' (kernel %s) did not "
+					"start within %u ms: other work may hold the "
+					"multiprocessors",
+					g->name, w->worker, g->lanes[w->lane].name,
+					mr_gpu_kernel_name(w->work), ms);
+			mr_store_relaxed(&g->host_ctl->beat, g->host_ctl->beat + 1);
+			usleep(200);
+		}
+	}
+	return 0;
+}
+
+int mr_gpu_kernels_start(struct mr_gpu *g, uint64_t launches, const uint32_t blocks[MR_WORK_COUNT],
+	struct mr_err *err)
+{
+	int rc = load(g, err);
+
+	if (rc == 0)
+		rc = check_resident(g, blocks, err);
+	for (uint32_t k = 0; rc == 0 && k < MR_WORK_COUNT; k++)
+		if (blocks[k] != 0)
+			rc = mr_gpu_drv_launch(g->module, mr_gpu_kernel_name((enum mr_work)k),
+				blocks[k], MR_GPU_BLOCK_THREADS,
+				launches + k * sizeof(struct mr_launch), &g->launch[k], err);
+	if (rc == 0)
+		rc = mr_gpu_probe_start(g, err);
+	if (rc == 0)
+		rc = wait_hello(g, err);
+	g->watch_ns = mr_clock_ns();
+	return rc;
+}
+
+int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
+{
+	bool any = false;
+	int rc = 0;
+
+	if (!g->launched || g->stopped)
+		return 0;
+	if (g->host_ctl != NULL)
+		mr_store_release(&g->host_ctl->exit, 1);
+	for (uint32_t k = 0; k < MR_WORK_COUNT; k++)
+		any |= g->launch[k] != NULL;
+	/* None after a start that failed half-way, and after a stop that was too short. */
+	if (any && !g->probe.runs)
+		rc = mr_gpu_probe_start(g, err);
+	if (any && rc == 0)
+		rc = mr_gpu_probe_wait(g, timeout_ms, err);
+	g->stopped = rc == 0;
+	return rc;
+}
