@@ -631,6 +631,10 @@ static void a_block_that_dies_takes_the_context_along(void **state)
 	assert_int_equal(wait_result(&g, MR_CUDA_ERROR_LAUNCH_FAILED), MR_CUDA_ERROR_LAUNCH_FAILED);
 	assert_int_equal(g.api->cuStreamSynchronize(g.stream), MR_CUDA_ERROR_LAUNCH_FAILED);
 	assert_int_equal(g.api->cuMemAlloc_v2(&p, 1), MR_CUDA_ERROR_LAUNCH_FAILED);
+	/* A new context is a new start. */
+	assert_int_equal(g.api->cuDevicePrimaryCtxRelease_v2(g.dev), 0);
+	assert_int_equal(g.api->cuDevicePrimaryCtxRetain(&g.ctx, g.dev), 0);
+	assert_int_equal(g.api->cuMemAlloc_v2(&p, 1), 0);
 	rig_close(&g);
 }
 

@@ -185,6 +185,7 @@ static void memory_is_aligned_where_cuda_is_not(void **state)
 {
 	struct rig g;
 	struct mr_cuda_api crooked;
+	static char bytes[MR_GPU_DRV_PAGE];
 	void *p, *host;
 
 	(void)state;
@@ -199,6 +200,9 @@ static void memory_is_aligned_where_cuda_is_not(void **state)
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(mr_gpu_drv_mem_alloc(g.d, MR_GPU_DRV_PAGE, 0, &p, &g.err), 0);
 		assert_int_equal((uintptr_t)p % MR_GPU_DRV_PAGE, 0);
+		/* All of it lies within what CUDA gave. */
+		assert_int_equal(
+			mr_gpu_drv_upload(g.d, (uintptr_t)p, bytes, sizeof(bytes), &g.err), 0);
 		assert_int_equal(mr_gpu_drv_mem_map(g.d, p, MR_GPU_DRV_PAGE, &host, &g.err), 0);
 		assert_int_equal(mr_gpu_drv_mem_free(g.d, p, &g.err), 0);
 	}
