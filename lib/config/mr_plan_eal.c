@@ -148,5 +148,10 @@ void mr_plan_eal(struct mr_plan_work *w)
 		add_lcores(w);
 	add(p, "--log-level");
 	add(p, "%s", levels[p->log_level < MR_ARRAY_LEN(levels) ? p->log_level : 2]);
+	if (p->log_level == 1 || p->log_level == 2) {
+		/* It warns at every start that nobody has registered a legacy command. */
+		add(p, "--log-level");
+		add(p, "lib.telemetry:error");
+	}
 	add_user(w);
 }
