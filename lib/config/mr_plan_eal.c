@@ -146,12 +146,15 @@ void mr_plan_eal(struct mr_plan_work *w)
 	add_ports(p);
 	if (w->host->known)
 		add_lcores(w);
-	add(p, "--log-level");
-	add(p, "%s", levels[p->log_level < MR_ARRAY_LEN(levels) ? p->log_level : 2]);
 	if (p->log_level == 1 || p->log_level == 2) {
-		/* It warns at every start that nobody has registered a legacy command. */
+		/*
+		 * It warns at every start that nobody registered a legacy command. For a type
+		 * that EAL registers later the first match counts, so this one comes first.
+		 */
 		add(p, "--log-level");
 		add(p, "lib.telemetry:error");
 	}
+	add(p, "--log-level");
+	add(p, "%s", levels[p->log_level < MR_ARRAY_LEN(levels) ? p->log_level : 2]);
 	add_user(w);
 }
