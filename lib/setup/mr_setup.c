@@ -383,7 +383,7 @@ static void lanes_down(struct mr_setup *s)
 			mr_lane_want(s->lanes[i].lane, MR_LANE_HALT);
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
 		if (mr_setup_lane_join(s, i, NULL) < 0)
-			abort(); /* memory that a thread still uses cannot be freed */
+			s->stuck = true;
 }
 
 static int serve_up(struct mr_setup *s, struct mr_err *err)
@@ -424,9 +424,11 @@ void mr_setup_down(struct mr_setup *s)
 {
 	if (s == NULL)
 		return;
-	while (s->steps_up > 0)
+	while (s->steps_up > 0 && !s->stuck)
 		steps[--s->steps_up].down(s);
-	free(s);
+	/* What a thread still uses is left to the process's end. */
+	if (!s->stuck)
+		free(s);
 }
 
 int mr_setup_up(const struct mr_plan *plan, void (*step_hook)(const char *step),
