@@ -27,8 +27,9 @@
  *     fault=F        may be given 8 times:
  *         alloc@K hostalloc@K register@K map@K module@K launch@K
  *                    the K-th call of that kind fails, counted from 1
- *         stall@B:MS block B stands still MS milliseconds after the first launch
- *         idle@B:MS  block B beats without making progress
+ *         stall@B:MS block B of every kernel stands still, from MS milliseconds
+ *                    after the first launch on
+ *         idle@B:MS  block B of every kernel beats without making progress
  *         die@B:MS   block B faults: all blocks end, the context is lost
  *         lost@MS    the device is lost: every call that needs a context fails
  *         any        one of these, drawn from the seed

@@ -91,6 +91,13 @@ static void kill_all(struct sim_device *dev)
 	pthread_cond_broadcast(&dev->changed);
 }
 
+static void fault_order(struct sim_launch *l, const struct sim_fault *f)
+{
+	if (f->block < l->blocks_count && !block_must_die(&l->block[f->block]))
+		block_order(&l->block[f->block],
+			f->kind == SIM_FAULT_STALL ? MR_SIM_FAULT_STALL : MR_SIM_FAULT_IDLE);
+}
+
 static void fault_fire(struct sim_device *dev, const struct sim_fault *f)
 {
 	if (f->kind == SIM_FAULT_LOST || f->kind == SIM_FAULT_DIE) {
@@ -102,17 +109,21 @@ static void fault_fire(struct sim_device *dev, const struct sim_fault *f)
 		return;
 	}
 	for (struct sim_launch *l = dev->launches; l != NULL; l = l->next)
-		if (f->block < l->blocks_count && !block_must_die(&l->block[f->block]))
-			block_order(&l->block[f->block],
-				f->kind == SIM_FAULT_STALL ? MR_SIM_FAULT_STALL
-							   : MR_SIM_FAULT_IDLE);
+		fault_order(l, f);
+}
+
+/* A kernel that comes after a block's fault meets it too. */
+static void fault_catch_up(struct sim_device *dev, struct sim_launch *l)
+{
+	for (uint32_t i = 0; i < dev->options.faults_count; i++)
+		if (dev->fired[i])
+			fault_order(l, &dev->options.fault[i]);
 }
 
 /* Fires the timed faults, each once, in order of time. */
 static void *fault_main(void *argument)
 {
 	struct sim_device *dev = argument;
-	bool fired[SIM_FAULTS] = {false};
 
 	(void)pthread_setname_np(pthread_self(), "mr-sim-fault");
 	pthread_mutex_lock(&dev->lock);
@@ -124,7 +135,7 @@ static void *fault_main(void *argument)
 		for (uint32_t i = 0; i < dev->options.faults_count; i++) {
 			const struct sim_fault *f = &dev->options.fault[i];
 
-			if (f->kind >= SIM_FAULT_STALL && !fired[i] &&
+			if (f->kind >= SIM_FAULT_STALL && !dev->fired[i] &&
 				(next == NULL || f->at < next->at))
 				next = f;
 		}
@@ -132,7 +143,7 @@ static void *fault_main(void *argument)
 			break;
 		ns = dev->first_launch_ns + (uint64_t)next->at * 1000000u;
 		if (mr_clock_ns() >= ns) {
-			fired[next - dev->options.fault] = true;
+			dev->fired[next - dev->options.fault] = true;
 			fault_fire(dev, next);
 			continue;
 		}
@@ -214,6 +225,7 @@ void mr_sim_launch_fini(struct sim_device *dev)
 	dev->fault_thread_runs = false;
 	dev->closing = false;
 	dev->first_launch_ns = 0;
+	memset(dev->fired, 0, sizeof(dev->fired));
 }
 
 mr_cu_result mr_sim_module_load(mr_cu_module *ret_module, const void *image)
@@ -385,6 +397,7 @@ mr_cu_result mr_sim_launch_kernel(mr_cu_function fn, unsigned int grid_x, unsign
 	if (r == MR_CUDA_SUCCESS) {
 		l->next = dev->launches;
 		dev->launches = l;
+		fault_catch_up(dev, l);
 		fault_start(dev);
 	}
 	return mr_sim_leave(dev, r);

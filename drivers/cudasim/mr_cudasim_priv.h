@@ -133,6 +133,7 @@ struct sim_device {
 	uint32_t resident; /* threads of all multiprocessors taken up by running blocks */
 
 	bool fault_thread_runs, closing;
+	bool fired[SIM_FAULTS]; /* timed faults that are past */
 	pthread_t fault_thread;
 	uint64_t first_launch_ns;
 };

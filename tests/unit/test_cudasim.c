@@ -618,6 +618,34 @@ static void a_stalled_block_is_deaf_and_an_idle_one_beats(void **state)
 	rig_close(&g);
 }
 
+static void a_kernel_that_comes_later_meets_the_fault_too(void **state)
+{
+	static struct shared a, b;
+	struct rig g;
+	uint64_t argument = (uint64_t)(uintptr_t)&b;
+	void *params[] = {&argument};
+	mr_cu_stream second;
+
+	(void)state;
+	memset(&a, 0, sizeof(a));
+	memset(&b, 0, sizeof(b));
+	rig_open(&g, "mem=1MiB,fault=stall@1:0");
+	assert_int_equal(rig_launch(&g, 1, 32, &a), 0);
+	for (int i = 0; i < 100; i++)
+		nap();
+	assert_int_equal(g.api->cuStreamCreate(&second, MR_CU_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(
+		g.api->cuLaunchKernel(g.fn, 2, 1, 1, 32, 1, 1, 0, second, params, NULL), 0);
+	assert_true(wait_word(&b.hello[1], 1));
+	assert_true(wait_word(&b.beats[0], 10));
+	set_exit(&a);
+	set_exit(&b);
+	assert_int_equal(g.api->cuStreamSynchronize(g.stream), 0);
+	assert_int_equal(g.api->cuStreamQuery(second), MR_CUDA_ERROR_NOT_READY);
+	assert_true(__atomic_load_n(&b.beats[1], __ATOMIC_RELAXED) <= 1);
+	rig_close(&g);
+}
+
 static void a_block_that_dies_takes_the_context_along(void **state)
 {
 	static struct shared s;
@@ -824,6 +852,7 @@ int main(void)
 		cmocka_unit_test(blocks_beyond_the_device_wait_in_silence),
 		cmocka_unit_test(a_counted_fault_hits_one_call),
 		cmocka_unit_test(a_stalled_block_is_deaf_and_an_idle_one_beats),
+		cmocka_unit_test(a_kernel_that_comes_later_meets_the_fault_too),
 		cmocka_unit_test(a_block_that_dies_takes_the_context_along),
 		cmocka_unit_test(a_lost_device_answers_every_call_with_its_loss),
 		cmocka_unit_test(a_seed_draws_the_same_fault_again),
