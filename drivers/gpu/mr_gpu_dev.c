@@ -247,6 +247,12 @@ void mr_gpu_drv_close(struct mr_gpu_drv *d)
 		d->launches = l->next;
 		free(l);
 	}
+	while (d->modules != NULL) {
+		struct mr_gpu_drv_module *m = d->modules;
+
+		d->modules = m->next;
+		free(m);
+	}
 	mr_gpu_drv_mem_forget(d);
 	pthread_mutex_destroy(&d->lock);
 	free(d);

@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mr_gpu_drv_module {
-	struct mr_gpu_drv *drv;
-	mr_cu_module module;
-};
-
 int mr_gpu_drv_info(struct mr_gpu_drv *d, struct mr_gpu_drv_info *ret_info, struct mr_err *err)
 {
 	(void)err;
@@ -128,6 +123,10 @@ int mr_gpu_drv_module_load(struct mr_gpu_drv *d, const struct mr_gpu_drv_image *
 		free(m);
 		return rc;
 	}
+	pthread_mutex_lock(&d->lock);
+	m->next = d->modules;
+	d->modules = m;
+	pthread_mutex_unlock(&d->lock);
 	*ret_module = m;
 	return 0;
 }
@@ -135,6 +134,7 @@ int mr_gpu_drv_module_load(struct mr_gpu_drv *d, const struct mr_gpu_drv_image *
 int mr_gpu_drv_module_unload(struct mr_gpu_drv_module *m, struct mr_err *err)
 {
 	struct mr_gpu_drv *d = m->drv;
+	struct mr_gpu_drv_module **link = &d->modules;
 	mr_cu_result r = MR_CUDA_SUCCESS;
 	int rc = mr_gpu_drv_enter(d, err);
 
@@ -144,6 +144,11 @@ int mr_gpu_drv_module_unload(struct mr_gpu_drv_module *m, struct mr_err *err)
 		if (r != MR_CUDA_SUCCESS)
 			rc = mr_gpu_drv_fail(d, err, r, "cuModuleUnload");
 	}
+	pthread_mutex_lock(&d->lock);
+	while (*link != m)
+		link = &(*link)->next;
+	*link = m->next;
+	pthread_mutex_unlock(&d->lock);
 	/* What a lost device still holds goes with its context. */
 	free(m);
 	return rc;

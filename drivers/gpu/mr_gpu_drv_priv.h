@@ -47,9 +47,16 @@ struct mr_gpu_drv {
 	char pci[16];            /* "" for a software device */
 	mr_cu_stream copies;     /* uploads, downloads, flushes */
 	mr_cu_deviceptr flushed; /* word that a MEMOPS flush waits on, always 0 */
-	pthread_mutex_t lock;    /* for the two lists */
+	pthread_mutex_t lock;    /* for the lists */
 	struct mr_gpu_drv_entry *memory;
 	struct mr_gpu_drv_launch *launches; /* until mr_gpu_drv_launch_free */
+	struct mr_gpu_drv_module *modules;  /* until mr_gpu_drv_module_unload */
+};
+
+struct mr_gpu_drv_module {
+	struct mr_gpu_drv_module *next;
+	struct mr_gpu_drv *drv;
+	mr_cu_module module;
 };
 
 struct mr_gpu_drv_launch {
