@@ -78,11 +78,10 @@ static inline const struct mr_desc_out *mr_slot_desc_out(const struct mr_slot_ou
 
 void mr_ring_give_mapped(struct mr_ring *r, uint32_t count);
 
-/* mr_ring_give hands the open slot with count descriptors to its worker. */
-static inline void mr_ring_give(struct mr_ring *r, uint32_t count, uint8_t rx_port)
+/* mr_ring_give_slot is mr_ring_give for a caller who has mr_ring_in(r, r->head) at hand. */
+static inline void mr_ring_give_slot(
+	struct mr_ring *r, struct mr_slot_in *s, uint32_t count, uint8_t rx_port)
 {
-	struct mr_slot_in *s = mr_ring_in(r, r->head);
-
 	s->count = (uint16_t)count;
 	s->rx_port = rx_port;
 	if (MR_UNLIKELY(r->in_map != NULL))
@@ -92,15 +91,22 @@ static inline void mr_ring_give(struct mr_ring *r, uint32_t count, uint8_t rx_po
 	r->head++;
 }
 
+/* mr_ring_give hands the open slot with count descriptors to its worker. */
+static inline void mr_ring_give(struct mr_ring *r, uint32_t count, uint8_t rx_port)
+{
+	mr_ring_give_slot(r, mr_ring_in(r, r->head), count, rx_port);
+}
+
 /* mr_ring_take returns the oldest outstanding slot if it is done, else NULL. */
 static inline const struct mr_slot_out *mr_ring_take(const struct mr_ring *r)
 {
-	const struct mr_slot_out *s =
-		(const struct mr_slot_out *)(r->out + (size_t)(r->tail & r->mask) * r->stride);
+	uint32_t tail = r->tail;
+	const struct mr_slot_out *s;
 
-	if (r->head == r->tail || mr_load_acquire(&s->done) != r->tail + 1)
+	if (r->head == tail)
 		return NULL;
-	return s;
+	s = (const struct mr_slot_out *)(r->out + (size_t)(tail & r->mask) * r->stride);
+	return mr_load_acquire(&s->done) == tail + 1 ? s : NULL;
 }
 
 /* mr_ring_release gives the slot that take returned back for filling. */

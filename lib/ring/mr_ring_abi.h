@@ -47,10 +47,7 @@ struct mr_desc_in {
 	uint16_t head;     /* bytes from the buffer's start to the frame */
 };
 
-/*
- * Kernel to lane, 8 bytes a packet. The first four bytes are laid out like the
- * last four of mr_desc_in, so "unchanged, to the first port" is one compare.
- */
+/* Kernel to lane, 8 bytes a packet. */
 struct mr_desc_out {
 	uint16_t length;
 	uint16_t head;
@@ -83,7 +80,8 @@ struct mr_slot_in {
 
 struct mr_slot_out {
 	uint32_t done;  /* sequence + 1 */
-	uint32_t spare; /* 0 */
+	uint32_t plain; /* 1: every packet goes unchanged to the first port, so the lane need
+			   not read the descriptors; they are written all the same */
 			/* struct mr_desc_out d[batch] follows */
 };
 

@@ -6,37 +6,46 @@
 
 #define SHED_BURST 64
 
-/* Something in the burst is not as it should be: keep the good, free and count the rest. */
-static __attribute__((noinline, cold)) uint32_t describe_each(
-	struct mr_rx *rx, struct rte_mbuf **m, uint32_t n, uint64_t *desc, uint64_t *ret_bytes)
+/* Out of line, so that the frames' way stays short. */
+#define COLD __attribute__((noinline, cold))
+
+static inline uint64_t *descriptors(struct mr_slot_in *in, uint32_t from)
 {
+	return (uint64_t *)mr_slot_desc_in(in) + from;
+}
+
+/* Something in the burst is not as it should be: keep the good, free and count the rest. */
+static COLD uint32_t describe_each(struct mr_rx *rx, struct mr_ring_note *slot, struct rte_mbuf **m,
+	uint32_t n, struct mr_slot_in *in)
+{
+	uint64_t *desc = descriptors(in, rx->fill);
 	uint32_t kept = 0;
 
-	*ret_bytes = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t offset = (uint64_t)(uintptr_t)m[i]->buf_addr - rx->region, bytes;
+		uint64_t offset = (uint64_t)(uintptr_t)m[i]->buf_addr - rx->window.region;
+		uint64_t bytes = mr_rx_describe_scalar(&rx->window, &m[i], 1, &desc[kept]);
 
-		if (mr_rx_describe_scalar(
-			    &m[i], 1, rx->region, rx->region_limit, &desc[kept], &bytes)) {
-			*ret_bytes += bytes;
+		rx->counters->c[MR_C_rx_bytes] += m[i]->pkt_len;
+		if (bytes != MR_RX_DESCRIBE_BAD) {
+			slot->bytes += bytes;
 			m[kept++] = m[i];
 			continue;
 		}
 		if (m[i]->nb_segs != 1)
 			rx->counters->c[MR_C_rx_drop_oversize]++;
-		else if (offset > rx->region_limit || offset % MR_UNIT != 0)
+		else if (offset > rx->window.limit || offset % MR_UNIT != 0)
 			rx->counters->c[MR_C_rx_drop_foreign]++;
 		else
 			rx->counters->c[MR_C_rx_drop_shared]++;
-		rx->counters->c[MR_C_rx_bytes] += m[i]->pkt_len;
 		rte_pktmbuf_free(m[i]);
 	}
 	return kept;
 }
 
-static inline uint32_t burst(struct mr_rx *rx, struct rte_mbuf **m, uint32_t n)
+static __attribute__((noinline)) uint32_t guarded_burst(
+	struct mr_rx *rx, struct rte_mbuf **m, uint32_t n)
 {
-	uint16_t got;
+	uint32_t got;
 
 	mr_guard_open(rx->guard);
 	got = rte_eth_rx_burst(rx->port, rx->queue, m, (uint16_t)n);
@@ -44,23 +53,34 @@ static inline uint32_t burst(struct mr_rx *rx, struct rte_mbuf **m, uint32_t n)
 	return got;
 }
 
-static inline void give(struct mr_rx *rx)
+static inline uint32_t burst(struct mr_rx *rx, struct rte_mbuf **m, uint32_t n)
 {
-	struct mr_ring_note *slot = &rx->slots[rx->ring->head & rx->ring->mask];
+	if (MR_UNLIKELY(rx->guard != NULL))
+		return guarded_burst(rx, m, n);
+	return rte_eth_rx_burst(rx->port, rx->queue, m, (uint16_t)n);
+}
 
-	slot->count = rx->fill;
+static inline void give(struct mr_rx *rx, struct mr_ring *ring, struct mr_slot_in *in,
+	struct mr_ring_note *slot, uint32_t count)
+{
+	slot->count = count;
+	rx->fill = 0;
 	rx->counters->c[MR_C_slots_given]++;
 	if (MR_UNLIKELY(rx->flush != NULL))
 		(void)rx->flush(rx->flush_arg);
-	mr_ring_give(rx->ring, rx->fill, (uint8_t)rx->port);
-	rx->fill = 0;
+	mr_ring_give_slot(ring, in, count, (uint8_t)rx->port);
 }
 
-static __attribute__((noinline)) uint32_t shed(struct mr_rx *rx)
+/* No free slot: leaves the frames with the port, or takes and loses them by name. */
+static COLD uint32_t full(struct mr_rx *rx)
 {
 	struct rte_mbuf *m[SHED_BURST];
-	uint32_t n = burst(rx, m, SHED_BURST);
+	uint32_t n;
 
+	rx->counters->c[MR_C_ring_full]++;
+	if (!rx->shed)
+		return 0;
+	n = burst(rx, m, SHED_BURST);
 	for (uint32_t i = 0; i < n; i++)
 		rx->counters->c[MR_C_rx_bytes] += m[i]->pkt_len;
 	rx->counters->c[MR_C_rx_packets] += n;
@@ -69,57 +89,64 @@ static __attribute__((noinline)) uint32_t shed(struct mr_rx *rx)
 	return n;
 }
 
+/* A slot that is not full waits while the lane's workers are busy, up to its timeout. */
+static inline bool has_to_wait(struct mr_rx *rx, const struct mr_ring_note *slot, uint64_t now)
+{
+	if (mr_ring_outstanding(rx->ring) < rx->workers)
+		return false;
+	if (now - slot->opened_tsc < rx->timeout_tsc)
+		return true;
+	rx->counters->c[MR_C_slots_timeout]++;
+	return false;
+}
+
 uint32_t mr_rx_poll(struct mr_rx *rx, uint64_t now)
 {
 	struct mr_ring *ring = rx->ring;
-	struct mr_ring_note *slot;
-	struct rte_mbuf **m;
-	uint64_t *desc, bytes;
-	uint32_t index, n, kept;
+	uint32_t index = ring->head & ring->mask, fill = rx->fill, n;
+	struct mr_ring_note *slot = &rx->slots[index];
+	struct mr_slot_in *in = mr_ring_in(ring, ring->head);
+	struct rte_mbuf **m = &rx->mbufs[(size_t)index * ring->batch + fill];
 
-	if (MR_UNLIKELY(mr_ring_full(ring))) {
-		rx->counters->c[MR_C_ring_full]++;
-		return rx->shed ? shed(rx) : 0;
-	}
-	index = ring->head & ring->mask;
-	slot = &rx->slots[index];
-	m = &rx->mbufs[(size_t)index * ring->batch + rx->fill];
-	desc = (uint64_t *)mr_slot_desc_in(mr_ring_in(ring, ring->head)) + rx->fill;
-
-	n = burst(rx, m, ring->batch - rx->fill);
+	if (MR_UNLIKELY(mr_ring_full(ring)))
+		return full(rx);
+	n = burst(rx, m, ring->batch - fill);
 	if (n != 0) {
+		uint64_t bytes = rx->describe(&rx->window, m, n, descriptors(in, fill));
+
 #ifdef MR_TEST_TOUCH_PAYLOAD
 		/* The guard's negative test: one payload byte read on the control core. */
 		rx->counters->c[MR_C_rx_bytes] +=
 			*rte_pktmbuf_mtod(m[0], const volatile uint8_t *) & 0;
 #endif
-		if (rx->fill == 0) {
+		rx->counters->c[MR_C_rx_packets] += n;
+		if (MR_LIKELY(fill == 0)) {
 			slot->opened_tsc = now;
 			slot->bytes = 0;
 		}
-		rx->counters->c[MR_C_rx_packets] += n;
-		kept = n;
-		if (MR_UNLIKELY(!rx->describe(m, n, rx->region, rx->region_limit, desc, &bytes)))
-			kept = describe_each(rx, m, n, desc, &bytes);
-		rx->counters->c[MR_C_rx_bytes] += bytes;
-		slot->bytes += bytes;
-		rx->fill += kept;
+		if (MR_UNLIKELY(bytes == MR_RX_DESCRIBE_BAD)) {
+			fill += describe_each(rx, slot, m, n, in);
+		} else {
+			slot->bytes += bytes;
+			rx->counters->c[MR_C_rx_bytes] += bytes;
+			fill += n;
+		}
 	}
-	if (rx->fill == 0)
-		return n;
-	if (rx->fill == ring->batch)
+	if (MR_LIKELY(fill == ring->batch)) {
 		rx->counters->c[MR_C_slots_full]++;
-	else if (mr_ring_outstanding(ring) >= rx->workers) {
-		if (now - slot->opened_tsc < rx->timeout_tsc)
-			return n;
-		rx->counters->c[MR_C_slots_timeout]++;
+	} else if (fill == 0 || has_to_wait(rx, slot, now)) {
+		rx->fill = fill;
+		return n;
 	}
-	give(rx);
+	give(rx, ring, in, slot, fill);
 	return n;
 }
 
 void mr_rx_flush(struct mr_rx *rx)
 {
+	struct mr_ring *ring = rx->ring;
+
 	if (rx->fill != 0)
-		give(rx);
+		give(rx, ring, mr_ring_in(ring, ring->head), &rx->slots[ring->head & ring->mask],
+			rx->fill);
 }

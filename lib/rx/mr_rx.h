@@ -39,8 +39,7 @@ struct mr_rx {
 	struct mr_ring_note *slots;
 	struct mr_guard *guard; /* NULL for hardware ports: their driver copies nothing */
 	uint64_t timeout_tsc;
-	uint64_t region;       /* address of the packet region */
-	uint64_t region_limit; /* last offset at which a buffer may start */
+	struct mr_rx_window window;
 	mr_rx_describe_fn describe;
 	uint32_t fill; /* packets in the open slot */
 	uint32_t workers;

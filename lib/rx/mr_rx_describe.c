@@ -5,6 +5,7 @@
 #include "mr_ring_abi.h"
 
 #include <rte_mbuf.h>
+#include <stdbool.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -24,34 +25,22 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "descriptors are built
 /* A shift by six is the division by a unit. */
 _Static_assert(MR_UNIT == 64, "");
 
-/*
- * offset is wrong when it is above the limit, before the region (then it is
- * negative), or not a multiple of a unit. The first two are sign bits, because
- * regions are far below 2^63 bytes.
- */
-static inline bool judge(uint64_t offsets, uint64_t above, uint64_t rearm)
+uint64_t mr_rx_describe_scalar(
+	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc)
 {
-	return ((offsets | above) >> 63) == 0 && (offsets & (MR_UNIT - 1)) == 0 &&
-		(rearm & REARM_MASK) == 0;
-}
-
-bool mr_rx_describe_scalar(struct rte_mbuf *const *m, uint32_t n, uint64_t region, uint64_t limit,
-	uint64_t *desc, uint64_t *ret_bytes)
-{
-	uint64_t offsets = 0, above = 0, different = 0, bytes = 0;
+	uint64_t different = 0, bytes = 0;
+	bool outside = false;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t offset = (uint64_t)(uintptr_t)m[i]->buf_addr - region, rearm;
+		uint64_t offset = (uint64_t)(uintptr_t)m[i]->buf_addr - w->region, rearm;
 
 		memcpy(&rearm, &m[i]->data_off, sizeof(rearm));
-		offsets |= offset;
-		above |= limit - offset;
+		outside |= offset > w->limit || offset % MR_UNIT != 0;
 		different |= rearm ^ REARM_GOOD;
 		desc[i] = (offset >> 6 & UINT32_MAX) | (uint64_t)m[i]->data_len << 32 | rearm << 48;
 		bytes += m[i]->data_len;
 	}
-	*ret_bytes = bytes;
-	return judge(offsets, above, different);
+	return outside || (different & REARM_MASK) != 0 ? MR_RX_DESCRIBE_BAD : bytes;
 }
 
 #if defined(__x86_64__)
@@ -61,65 +50,67 @@ bool mr_rx_describe_scalar(struct rte_mbuf *const *m, uint32_t n, uint64_t regio
 /* Eight bytes at that offset of four mbufs: base NULL plus the pointers as indices. */
 #define GATHER(pointers, offset)                                                                   \
 	_mm256_i64gather_epi64((const long long *)(uintptr_t)(offset), pointers, 1)
+#define ALL(word) _mm256_set1_epi64x((long long)(word))
 
-AVX2 bool mr_rx_describe_avx2(struct rte_mbuf *const *m, uint32_t n, uint64_t region,
-	uint64_t limit, uint64_t *desc, uint64_t *ret_bytes)
+/* What a driver leaves in data_off, refcnt and nb_segs, and their bits. */
+#define REARM_USUAL (REARM_GOOD | RTE_PKTMBUF_HEADROOM)
+#define REARM_USUAL_MASK (REARM_MASK | UINT16_MAX)
+/* An offset carries the head, so that the shift that makes the position makes both. */
+#define HEAD_USUAL ((uint64_t)RTE_PKTMBUF_HEADROOM << 48 << 6)
+/* Zero in an offset: what is below a unit, and what no region reaches. */
+#define OFFSET_ZERO (~HEAD_USUAL & ~(UINT64_C(0xffffffff) << 6))
+_Static_assert(RTE_PKTMBUF_HEADROOM < 1 << 9, "the head and six bits fit above 48 bits");
+
+/* The fewer than eight at the end. */
+static __attribute__((noinline)) uint64_t describe_rest(const struct mr_rx_window *w,
+	struct rte_mbuf *const *m, uint32_t n, uint64_t *desc, uint64_t bytes)
 {
-	const __m256i first = _mm256_set1_epi64x((long long)region);
-	const __m256i last = _mm256_set1_epi64x((long long)(region + limit));
-	__m256i offsets = _mm256_setzero_si256(), above = offsets, bytes = offsets;
-	__m256i any = offsets, all = _mm256_cmpeq_epi64(offsets, offsets), bad;
-	uint32_t i = 0;
-	__m128i half;
-	bool ok;
+	uint32_t done = n & ~7u;
+	uint64_t rest = mr_rx_describe_scalar(w, m + done, n - done, desc + done);
 
-	for (; i + 8 <= n; i += 8) {
+	return rest == MR_RX_DESCRIBE_BAD ? rest : bytes + rest;
+}
+
+AVX2 uint64_t mr_rx_describe_avx2(
+	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc)
+{
+	const __m256i usual = ALL(REARM_USUAL), start = ALL(w->region - HEAD_USUAL);
+	const __m256i limit = _mm256_srli_epi64(ALL(w->limit), 6);
+	__m256i offsets = _mm256_setzero_si256(), different = offsets, bytes = offsets;
+	__m256i highest = limit;
+	size_t whole = n & ~7u;
+	__m128i half;
+
+	for (size_t i = 0; i < whole; i += 8) {
 #pragma GCC unroll 2
-		for (uint32_t k = 0; k < 8; k += 4) {
-			__m256i p = _mm256_loadu_si256((const __m256i *)&m[i + k]);
-			__m256i start = GATHER(p, offsetof(struct rte_mbuf, buf_addr));
+		for (size_t k = i; k < i + 8; k += 4) {
+			__m256i p = _mm256_loadu_si256((const __m256i *)&m[k]);
 			__m256i rearm = GATHER(p, offsetof(struct rte_mbuf, data_off));
 			__m256i length = GATHER(p, offsetof(struct rte_mbuf, pkt_len));
-			__m256i offset = _mm256_sub_epi64(start, first), d;
+			__m256i buffer = GATHER(p, offsetof(struct rte_mbuf, buf_addr));
+			__m256i offset = _mm256_sub_epi64(buffer, start);
+			__m256i position = _mm256_srli_epi64(offset, 6);
 
+			different = _mm256_or_si256(different, _mm256_xor_si256(rearm, usual));
 			offsets = _mm256_or_si256(offsets, offset);
-			above = _mm256_or_si256(above, _mm256_sub_epi64(last, start));
-			any = _mm256_or_si256(any, rearm);
-			all = _mm256_and_si256(all, rearm);
+			highest = _mm256_max_epu32(highest, position);
 			/* Low halves add up pkt_len, which is data_len in one segment. */
 			bytes = _mm256_add_epi64(bytes, length);
 			/* 16-bit words 0-1: position, 2: length, 3: head. */
-			d = _mm256_blend_epi16(_mm256_srli_epi64(offset, 6), length, 0x44);
-			d = _mm256_blend_epi16(d, _mm256_slli_epi64(rearm, 48), 0x88);
-			_mm256_storeu_si256((__m256i *)&desc[i + k], d);
+			_mm256_storeu_si256(
+				(__m256i *)&desc[k], _mm256_blend_epi16(position, length, 0x44));
 		}
 	}
-	/* Every word is good where all and any agree: the same judgement as judge(). */
-	bad = _mm256_or_si256(_mm256_xor_si256(any, _mm256_set1_epi64x((long long)REARM_GOOD)),
-		_mm256_xor_si256(any, all));
-	bad = _mm256_and_si256(bad, _mm256_set1_epi64x((long long)REARM_MASK));
-	bad = _mm256_or_si256(bad, _mm256_srli_epi64(_mm256_or_si256(offsets, above), 63));
-	bad = _mm256_or_si256(
-		bad, _mm256_and_si256(offsets, _mm256_set1_epi64x((long long)MR_UNIT - 1)));
-	ok = i == 0 || _mm256_testz_si256(bad, bad);
+	/* An unusual head is as good; what is wrong is for the specification to say. */
+	highest = _mm256_xor_si256(highest, limit);
+	if (MR_UNLIKELY(!_mm256_testz_si256(different, ALL(REARM_USUAL_MASK)) ||
+		    !_mm256_testz_si256(offsets, ALL(OFFSET_ZERO)) ||
+		    !_mm256_testz_si256(highest, ALL(UINT32_MAX))))
+		return mr_rx_describe_scalar(w, m, n, desc);
 	half = _mm_add_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
 	half = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
-	*ret_bytes = (uint32_t)_mm_cvtsi128_si32(half);
-	if (MR_UNLIKELY(i != n)) {
-		uint64_t rest;
-
-		ok &= mr_rx_describe_scalar(m + i, n - i, region, limit, desc + i, &rest);
-		*ret_bytes += rest;
-	}
-	return ok;
+	if (MR_UNLIKELY(whole != n))
+		return describe_rest(w, m, n, desc, (uint32_t)_mm_cvtsi128_si32(half));
+	return (uint32_t)_mm_cvtsi128_si32(half);
 }
 #endif
-
-mr_rx_describe_fn mr_rx_describe_best(void)
-{
-#if defined(__x86_64__)
-	if (__builtin_cpu_supports("avx2"))
-		return mr_rx_describe_avx2;
-#endif
-	return mr_rx_describe_scalar;
-}

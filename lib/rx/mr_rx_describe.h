@@ -8,35 +8,49 @@
  * not; the caller then looks at each.
  *
  * The scalar form is the specification. The AVX2 form takes eight mbufs at a time
- * with gathers and leaves the rest to the scalar one. All checks are collected in
- * three words and judged once at the end, so that there is no branch per packet.
+ * with gathers and leaves the rest to the scalar one. All checks are collected and
+ * judged once at the end, so that there is no branch per packet.
  *
  * Thread   the lane's core; stateless.
  */
 #ifndef MR_RX_DESCRIBE_H
 #define MR_RX_DESCRIBE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct rte_mbuf;
 
-/*
- * region is the packet region's address, limit the last offset at which a buffer
- * may start. desc is an array of n struct mr_desc_in as words: position | length
- * << 32 | head << 48. Returns true when all are good.
- */
-typedef bool (*mr_rx_describe_fn)(struct rte_mbuf *const *m, uint32_t n, uint64_t region,
-	uint64_t limit, uint64_t *desc, uint64_t *ret_bytes);
+/* Where a buffer of the lane may start. */
+struct mr_rx_window {
+	uint64_t region; /* address of the packet region */
+	uint64_t limit;  /* last offset at which a buffer may start, below 2^38 */
+};
 
-bool mr_rx_describe_scalar(struct rte_mbuf *const *m, uint32_t n, uint64_t region, uint64_t limit,
-	uint64_t *desc, uint64_t *ret_bytes);
+/* Returned instead of a sum when an mbuf is not as it should be. */
+#define MR_RX_DESCRIBE_BAD UINT64_MAX
+
+/*
+ * desc is an array of n struct mr_desc_in as words: position | length << 32 |
+ * head << 48. Returns the sum of the lengths or MR_RX_DESCRIBE_BAD.
+ */
+typedef uint64_t (*mr_rx_describe_fn)(
+	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc);
+
+uint64_t mr_rx_describe_scalar(
+	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc);
 #if defined(__x86_64__)
-bool mr_rx_describe_avx2(struct rte_mbuf *const *m, uint32_t n, uint64_t region, uint64_t limit,
-	uint64_t *desc, uint64_t *ret_bytes);
+uint64_t mr_rx_describe_avx2(
+	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc);
 #endif
 
-/* mr_rx_describe_best gives the fastest form that this CPU runs. */
-mr_rx_describe_fn mr_rx_describe_best(void);
+/* mr_rx_describe_best gives the fastest form that this CPU runs; not for the loop. */
+static inline mr_rx_describe_fn mr_rx_describe_best(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2"))
+		return mr_rx_describe_avx2;
+#endif
+	return mr_rx_describe_scalar;
+}
 
 #endif

@@ -72,9 +72,9 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 		.slots = sl->notes,
 		.guard = s->ports[p->rx_port].software ? &s->guard : NULL,
 		.timeout_tsc = hz / 1000000u * p->timeout_us,
-		.region = (uint64_t)(uintptr_t)region->addr,
+		.window.region = (uint64_t)(uintptr_t)region->addr,
 		.describe = mr_rx_describe_best(),
-		.region_limit = region->bytes - p->room,
+		.window.limit = region->bytes - p->room,
 		.workers = p->workers,
 		.port = s->ports[p->rx_port].id,
 		.queue = (uint16_t)p->rx_queue,
@@ -89,7 +89,6 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	l->tx.room = p->room;
 	l->tx.tx_count = p->tx_count;
 	l->tx.timeout_tsc = hz / 1000000u * p->tx_timeout_us;
-	l->tx.avx2 = __builtin_cpu_supports("avx2");
 	l->tx.ns_per_tsc = (1000000000ull << MR_TX_TSC_SHIFT) / hz;
 	for (uint32_t t = 0; t < p->tx_count; t++) {
 		int rc = prepare_txq(s, &p->tx[t], &l->tx.q[t], err);

@@ -94,6 +94,16 @@ MR_HD void mr_kernel_block_sync(void)
 #endif
 }
 
+/* The same, and tells every thread whether x is 0 in all of them. */
+MR_HD int mr_kernel_block_none(uint32_t x)
+{
+#if defined(__CUDA_ARCH__)
+	return __syncthreads_and(x == 0);
+#else
+	return x == 0;
+#endif
+}
+
 /* Gives the processor away for a moment: nanosleep on the device, yield on the host. */
 MR_HD void mr_kernel_pause(uint32_t backoff_ns)
 {
@@ -215,7 +225,9 @@ MR_HD int mr_kernel_view(const struct mr_lane_dev *lane, uint8_t rx_port,
 	return 1;
 }
 
-MR_HD void mr_kernel_result(struct mr_desc_out *out, const struct mr_view *v)
+/* Writes a packet's result; 0: it goes unchanged to the first port. */
+MR_HD uint32_t mr_kernel_result(
+	struct mr_desc_out *out, const struct mr_view *v, const struct mr_desc_in *in)
 {
 	struct mr_desc_out d;
 
@@ -225,6 +237,7 @@ MR_HD void mr_kernel_result(struct mr_desc_out *out, const struct mr_view *v)
 	d.port = v->port;
 	d.arg = v->arg;
 	*out = d;
+	return (v->length ^ in->length) | (v->head ^ in->head) | v->verdict | v->port | v->arg;
 }
 
 /* One case per built-in stage of the wanted division; the others cannot be in the chain. */
@@ -289,11 +302,12 @@ MR_HD struct mr_ctx mr_kernel_ctx(
 	return ctx;
 }
 
-/* A packet per thread. */
-MR_HD void mr_kernel_slot_thread(const struct mr_worker *w, const struct mr_block *b,
+/* A packet per thread; 0: all of this thread's go unchanged to the first port. */
+MR_HD uint32_t mr_kernel_slot_thread(const struct mr_worker *w, const struct mr_block *b,
 	uint32_t count, uint8_t rx_port, const struct mr_desc_in *in, struct mr_desc_out *out)
 {
 	const struct mr_lane_dev *lane = w->lane;
+	uint32_t changed = 0;
 
 	for (uint32_t i = b->thread; i < count; i += b->threads) {
 		struct mr_view v;
@@ -307,8 +321,9 @@ MR_HD void mr_kernel_slot_thread(const struct mr_worker *w, const struct mr_bloc
 					break;
 			}
 		}
-		mr_kernel_result(&out[i], &v);
+		changed |= mr_kernel_result(&out[i], &v, &in[i]);
 	}
+	return changed;
 }
 
 /* Hands the first thread's view and flow to the rest of the warp. */
@@ -334,13 +349,14 @@ MR_HD enum mr_flow mr_kernel_share(struct mr_view *v, enum mr_flow flow)
 	return flow;
 }
 
-/* A packet per warp. */
-MR_HD void mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_block *b, uint32_t count,
-	uint8_t rx_port, const struct mr_desc_in *in, struct mr_desc_out *out)
+/* A packet per warp; 0 as above. */
+MR_HD uint32_t mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_block *b,
+	uint32_t count, uint8_t rx_port, const struct mr_desc_in *in, struct mr_desc_out *out)
 {
 	const struct mr_lane_dev *lane = w->lane;
 	uint32_t rank = b->thread % MR_KERNEL_WARP;
 	uint32_t warps = b->threads / MR_KERNEL_WARP;
+	uint32_t changed = 0;
 
 	for (uint32_t i = b->thread / MR_KERNEL_WARP; i < count; i += warps) {
 		enum mr_flow flow = MR_NEXT;
@@ -363,8 +379,9 @@ MR_HD void mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_block 
 			}
 		}
 		if (rank == 0)
-			mr_kernel_result(&out[i], &v);
+			changed |= mr_kernel_result(&out[i], &v, &in[i]);
 	}
+	return changed;
 }
 
 MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l, uint32_t index)
@@ -404,7 +421,8 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 			(const struct mr_slot_in *)(uintptr_t)(w.lane->in + at * w.lane->in_stride);
 		struct mr_slot_out *out =
 			(struct mr_slot_out *)(uintptr_t)(w.lane->out + at * w.lane->out_stride);
-		uint32_t count;
+		uint32_t count, changed;
+		int plain;
 
 		if (b->thread == 0)
 			left = mr_kernel_wait(&w, b, in, seq);
@@ -413,18 +431,20 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 			break;
 		count = in->count < w.lane->batch ? in->count : w.lane->batch;
 		if (work == MR_WORK_WARP)
-			mr_kernel_slot_warp(&w, b, count, in->rx_port,
+			changed = mr_kernel_slot_warp(&w, b, count, in->rx_port,
 				(const struct mr_desc_in *)(in + 1),
 				(struct mr_desc_out *)(out + 1));
 		else
-			mr_kernel_slot_thread(&w, b, count, in->rx_port,
+			changed = mr_kernel_slot_thread(&w, b, count, in->rx_port,
 				(const struct mr_desc_in *)(in + 1),
 				(struct mr_desc_out *)(out + 1));
 		mr_sync_fence();
-		mr_kernel_block_sync();
+		plain = mr_kernel_block_none(changed);
 		w.done++;
-		if (b->thread == 0)
+		if (b->thread == 0) {
+			out->plain = (uint32_t)plain;
 			mr_store_release(&out->done, seq + 1);
+		}
 	}
 	if (b->thread == 0 && left != MR_LEFT_DIED) {
 		mr_kernel_publish(&w);

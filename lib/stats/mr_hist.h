@@ -30,15 +30,12 @@ struct mr_hist {
 
 static inline uint32_t mr_hist_index(uint64_t ns)
 {
-	uint32_t top;
+	/* Bits below the SUB_BITS + 1 that count; the highest of those is the 32 of the bucket. */
+	uint32_t shift = (63u ^ (uint32_t)__builtin_clzll(ns | MR_HIST_SUB)) - MR_HIST_SUB_BITS;
 
-	if (ns < MR_HIST_SUB)
-		return (uint32_t)ns;
-	if (ns >> MR_HIST_MAX_BITS)
+	if (__builtin_expect(ns >> MR_HIST_MAX_BITS != 0, 0))
 		return MR_HIST_BUCKETS - 1;
-	top = 63u - (uint32_t)__builtin_clzll(ns); /* >= SUB_BITS */
-	return (top - MR_HIST_SUB_BITS + 1) * MR_HIST_SUB +
-		(uint32_t)((ns >> (top - MR_HIST_SUB_BITS)) & (MR_HIST_SUB - 1));
+	return shift * MR_HIST_SUB + (uint32_t)(ns >> shift);
 }
 
 /* mr_hist_add counts `weight` packets that took ns nanoseconds. */

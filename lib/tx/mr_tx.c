@@ -3,21 +3,26 @@
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 /* Out of line, so that the frames' way stays short. */
 #define COLD __attribute__((noinline, cold))
 
-static inline uint32_t burst(struct mr_txq *q, struct rte_mbuf **m, uint32_t n)
+static __attribute__((noinline)) uint32_t guarded_burst(
+	struct mr_txq *q, struct rte_mbuf **m, uint32_t n)
 {
-	uint16_t sent;
+	uint32_t sent;
 
 	mr_guard_open(q->guard);
 	sent = rte_eth_tx_burst(q->port, q->queue, m, (uint16_t)n);
 	mr_guard_close(q->guard);
 	return sent;
+}
+
+static inline uint32_t burst(struct mr_txq *q, struct rte_mbuf **m, uint32_t n)
+{
+	if (MR_UNLIKELY(q->guard != NULL))
+		return guarded_burst(q, m, n);
+	return rte_eth_tx_burst(q->port, q->queue, m, (uint16_t)n);
 }
 
 static inline uint32_t wait_len(const struct mr_txq *q)
@@ -153,10 +158,12 @@ static bool complete_packet(
 	return true;
 }
 
-/* Packet by packet from the cursor; true when the slot is finished. */
-static COLD bool complete_each(struct mr_tx *tx, struct rte_mbuf **m, const struct mr_desc_out *out,
-	uint32_t count, uint64_t now)
+/* Packet by packet from the cursor; returns how many, and leaves the cursor where it stopped. */
+static COLD uint32_t complete_each(struct mr_tx *tx, struct rte_mbuf **m,
+	const struct mr_desc_out *out, uint32_t count, uint64_t now)
 {
+	uint32_t before = tx->cursor;
+
 	while (tx->cursor < count) {
 		if (!complete_packet(tx, m[tx->cursor], out[tx->cursor], now))
 			break;
@@ -165,105 +172,65 @@ static COLD bool complete_each(struct mr_tx *tx, struct rte_mbuf **m, const stru
 	for (uint32_t i = 0; i < tx->tx_count; i++)
 		if (wait_len(&tx->q[i]) != 0)
 			flush_queue(tx, &tx->q[i], now);
-	return tx->cursor == count;
+	return tx->cursor - before;
 }
 
-#if defined(__x86_64__)
-/* Sixteen at a time; whole is a multiple of sixteen. */
-static __attribute__((target("avx2,tune=haswell"))) bool unchanged_avx2(
-	const uint64_t *in, const uint64_t *out, uint32_t whole)
+/* A plain slot in one burst; returns how many, and what the port refused lies at the cursor. */
+static inline uint32_t complete_all(
+	struct mr_tx *tx, struct rte_mbuf **m, uint32_t count, uint64_t bytes)
 {
-	__m256i different = _mm256_setzero_si256();
+	uint32_t sent;
 
-	for (uint32_t i = 0; i < whole; i += 16) {
-#pragma GCC unroll 4
-		for (uint32_t k = 0; k < 16; k += 4) {
-			__m256i a = _mm256_loadu_si256((const __m256i *)&in[i + k]);
-			__m256i b = _mm256_loadu_si256((const __m256i *)&out[i + k]);
-
-			different = _mm256_or_si256(
-				different, _mm256_xor_si256(_mm256_srli_epi64(a, 32), b));
-		}
-	}
-	return _mm256_testz_si256(different, different);
-}
-#endif
-
-/*
- * True if every packet goes unchanged to the first port: the result's word is
- * then the upper half of the descriptor that was given (mr_ring_abi.h).
- */
-static inline bool all_unchanged(
-	const struct mr_tx *tx, const uint64_t *in, const uint64_t *out, uint32_t count)
-{
-	uint64_t different = 0;
-	uint32_t i = 0;
-
-#if defined(__x86_64__)
-	if (MR_LIKELY(tx->avx2)) {
-		i = count & ~15u;
-		if (!unchanged_avx2(in, out, i))
-			return false;
-	}
-#endif
-	for (; i < count; i++)
-		different |= out[i] ^ (in[i] >> 32);
-	return different == 0;
-}
-
-/* The common slot: one burst, the rest to the backlog; true when the slot is finished. */
-static inline bool complete_all(
-	struct mr_tx *tx, struct rte_mbuf **m, uint32_t count, uint64_t bytes, uint64_t now)
-{
-	struct mr_txq *q = &tx->q[0];
-	uint32_t sent = burst(q, m, count);
-
-	tx->counters->c[MR_C_tx_packets] += sent;
 	tx->counters->c[MR_C_tx_bytes] += bytes;
-	tx->cursor = sent;
-	if (MR_LIKELY(sent == count))
-		return true;
-	tx->counters->c[MR_C_tx_bytes] -= bytes_of(m + sent, count - sent);
-	while (tx->cursor < count && wait_len(q) < q->limit)
-		put(tx, q, m[tx->cursor++], now);
-	return tx->cursor == count;
+	sent = burst(&tx->q[0], m, count);
+	tx->counters->c[MR_C_tx_packets] += sent;
+	if (MR_UNLIKELY(sent != count)) {
+		tx->counters->c[MR_C_tx_bytes] -= bytes_of(m + sent, count - sent);
+		tx->cursor = sent;
+	}
+	return sent;
+}
+
+static COLD uint32_t flush_all(struct mr_tx *tx, uint64_t now)
+{
+	uint32_t moved = 0;
+
+	for (uint32_t i = 0; i < tx->tx_count; i++)
+		if (wait_len(&tx->q[i]) != 0)
+			moved += flush_queue(tx, &tx->q[i], now);
+	return moved;
 }
 
 uint32_t mr_tx_poll(struct mr_tx *tx, uint64_t now)
 {
+	struct mr_ring *ring = tx->ring;
 	uint32_t moved = 0;
 
 	if (MR_UNLIKELY(tx->waiting != 0))
-		for (uint32_t i = 0; i < tx->tx_count; i++)
-			if (wait_len(&tx->q[i]) != 0)
-				moved += flush_queue(tx, &tx->q[i], now);
-
+		moved = flush_all(tx, now);
 	for (uint32_t k = 0; k < MR_TX_SLOTS; k++) {
-		const struct mr_slot_out *out = mr_ring_take(tx->ring);
-		uint32_t index = tx->ring->tail & tx->ring->mask;
-		struct mr_ring_note *slot = &tx->slots[index];
-		struct rte_mbuf **m = &tx->mbufs[(size_t)index * tx->ring->batch];
-		uint32_t before = tx->cursor;
-		bool finished;
+		uint32_t index = ring->tail & ring->mask, sent = 0, count;
+		const struct mr_slot_out *out = mr_ring_take(ring);
+		struct mr_ring_note *slot;
+		struct rte_mbuf **m;
 
 		if (out == NULL)
 			break;
-		if (MR_LIKELY(before == 0 && wait_len(&tx->q[0]) == 0 &&
-			    all_unchanged(tx,
-				    (const uint64_t *)mr_slot_desc_in(
-					    mr_ring_in(tx->ring, tx->ring->tail)),
-				    (const uint64_t *)mr_slot_desc_out(out), slot->count)))
-			finished = complete_all(tx, m, slot->count, slot->bytes, now);
-		else
-			finished = complete_each(tx, m, mr_slot_desc_out(out), slot->count, now);
-		moved += tx->cursor - before;
-		if (!finished)
-			break;
+		slot = &tx->slots[index];
+		count = slot->count;
+		m = &tx->mbufs[(size_t)index * ring->batch];
+		if (MR_LIKELY(out->plain != 0 && tx->cursor == 0 && wait_len(&tx->q[0]) == 0))
+			sent = complete_all(tx, m, count, slot->bytes);
+		if (MR_UNLIKELY(sent != count)) {
+			sent += complete_each(tx, m, mr_slot_desc_out(out), count, now);
+			if (tx->cursor != count)
+				return moved + sent;
+			tx->cursor = 0;
+		}
+		moved += sent;
 		mr_hist_add(tx->latency,
-			((now - slot->opened_tsc) * tx->ns_per_tsc) >> MR_TX_TSC_SHIFT,
-			slot->count);
-		tx->cursor = 0;
-		mr_ring_release(tx->ring);
+			((now - slot->opened_tsc) * tx->ns_per_tsc) >> MR_TX_TSC_SHIFT, count);
+		mr_ring_release(ring);
 	}
 	return moved;
 }

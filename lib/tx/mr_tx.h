@@ -6,13 +6,14 @@
  *                                              └► free and count
  *
  * Slots are completed in the order in which they were given, so the order of
- * packets within a lane is kept. The common slot, unchanged lengths and all to
- * the first port, is one compare per packet and one burst of the slot's own
- * array. Everything else goes packet by packet.
+ * packets within a lane is kept. A slot that the kernel calls plain, all packets
+ * unchanged and to the first port, is one burst of the slot's own array; its
+ * results are not read. Everything else goes packet by packet.
  *
  * The kernel's answer is not trusted: what it changed must stay in the buffer and
  * hold an Ethernet header, and the verdict must exist, or the packet is
- * tx_drop_bad_result and never reaches a port.
+ * tx_drop_bad_result and never reaches a port. Of a plain slot nothing is taken
+ * over but that it may leave.
  *
  * Each port queue has a backlog of at most one of its rings. A packet that waited
  * there for timeout is freed as tx_drop_stalled, with the link down at once as
@@ -55,7 +56,6 @@ struct mr_tx {
 	uint32_t waiting; /* packets in all backlogs */
 	uint32_t room;    /* bytes of a buffer */
 	uint32_t tx_count;
-	bool avx2;            /* this CPU has it */
 	uint64_t timeout_tsc; /* 0: for ever */
 	uint64_t ns_per_tsc;  /* fixed point, MR_TX_TSC_SHIFT bits of fraction */
 	struct mr_txq q[MR_TX_MAX];

@@ -81,6 +81,7 @@ static void play_kernel(struct mr_ring *r, uint8_t *out)
 		for (uint32_t i = 0; i < in->count; i++)
 			d[i] = (struct mr_desc_out){.length = mr_slot_desc_in(in)[i].length,
 				.head = mr_slot_desc_in(in)[i].head};
+		o->plain = 1;
 		mr_store_release(&o->done, seq + 1);
 	}
 }
@@ -123,9 +124,9 @@ int main(int argc, char **argv)
 		.mbufs = zeroed(SLOTS * batch * sizeof(void *)),
 		.slots = zeroed(SLOTS * sizeof(struct mr_ring_note)),
 		.timeout_tsc = UINT64_MAX,
-		.region = mem.buf_iova,
+		.window.region = mem.buf_iova,
 		.describe = mr_rx_describe_best(),
-		.region_limit = mem.buf_len - element,
+		.window.limit = mem.buf_len - element,
 		.workers = 1,
 		.port = open_port(argv[1], length, pool, loop)};
 	l->tx.ring = &l->ring;
@@ -135,7 +136,6 @@ int main(int argc, char **argv)
 	l->tx.slots = l->rx.slots;
 	l->tx.room = element;
 	l->tx.tx_count = 1;
-	l->tx.avx2 = __builtin_cpu_supports("avx2");
 	l->tx.ns_per_tsc = 1u << MR_TX_TSC_SHIFT;
 	l->tx.q[0] = (struct mr_txq){.port = l->rx.port,
 		.wait = zeroed(RING * sizeof(void *)),

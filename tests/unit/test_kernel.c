@@ -247,6 +247,41 @@ static void descriptors_outside_the_window_are_dropped_untouched(void **state)
 	}
 }
 
+/* A chain, a frame's length, and whether its slot, with good frames around it, is plain. */
+static void a_slot_is_plain_if_every_packet_leaves_unchanged_by_the_first_port(void **state)
+{
+	static const char *const kernel[] = {"mr_kernel_thread", "mr_kernel_warp"};
+	static const struct {
+		enum mr_stage_id stage;
+		uint32_t param, length;
+		bool plain;
+	} row[] = {
+		{MR_STAGE_l2swap, 0, 60, true}, {MR_STAGE_forward, 0, 60, true},
+		{MR_STAGE_forward, 1, 60, false}, {MR_STAGE_drop, MR_REASON_policy, 60, false},
+		{MR_STAGE_l2swap, 0, 13, false}, /* a runt among them */
+	};
+	struct world *w = *state;
+
+	start(w);
+	for (uint32_t k = 0; k < 2 * MR_ARRAY_LEN(row); k++) {
+		struct mr_desc_in d[3] = {
+			make(w, 1, 60), make(w, 2, row[k / 2].length), make(w, 3, 1514)};
+		const struct mr_desc_out *r;
+
+		stop(w);
+		w->host.exit = 0;
+		w->kernel = kernel[k % 2];
+		w->lane.chain_len = 0;
+		w->lane.first_seq = w->ring.head;
+		stage(w, row[k / 2].stage, row[k / 2].param);
+		start(w);
+		give(w, d, 3);
+		r = take(w);
+		assert_int_equal(((const struct mr_slot_out *)r - 1)->plain, row[k / 2].plain);
+	}
+	stop(w);
+}
+
 static uint32_t reference_sum(const uint8_t *p, uint32_t n)
 {
 	uint32_t sum = 0;
@@ -384,6 +419,7 @@ int main(void)
 		CASE(every_stage_of_a_chain_runs_in_order),
 		CASE(a_drop_ends_the_chain_and_says_why),
 		CASE(descriptors_outside_the_window_are_dropped_untouched),
+		CASE(a_slot_is_plain_if_every_packet_leaves_unchanged_by_the_first_port),
 		CASE(checksum_adds_up_what_the_frames_hold),
 		CASE(header_stages_work_in_the_payload_kernel),
 		CASE(workers_share_slots_and_order_is_kept),

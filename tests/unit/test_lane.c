@@ -66,9 +66,9 @@ static int setup(void **state)
 		.mbufs = w->mbufs,
 		.slots = w->notes,
 		.timeout_tsc = TIMEOUT,
-		.region = (uint64_t)(uintptr_t)env.region,
+		.window.region = (uint64_t)(uintptr_t)env.region,
 		.describe = mr_rx_describe_best(),
-		.region_limit = REGION - ELEMENT,
+		.window.limit = REGION - ELEMENT,
 		.workers = 1,
 		.port = env.port_in};
 	w->l->tx.ring = &w->l->ring;
@@ -79,7 +79,6 @@ static int setup(void **state)
 	w->l->tx.room = ELEMENT;
 	w->l->tx.tx_count = 2;
 	w->l->tx.timeout_tsc = TX_TIMEOUT;
-	w->l->tx.avx2 = __builtin_cpu_supports("avx2");
 	w->l->tx.ns_per_tsc = 1u << MR_TX_TSC_SHIFT;
 	for (int i = 0; i < 2; i++) {
 		w->l->tx.q[i] = (struct mr_txq){.port = env.port_out[i],
@@ -153,7 +152,10 @@ static void assert_balanced(struct world *w)
 	assert_true(mr_counters_balanced(&w->l->counters, mr_lane_in_flight(w->l)));
 }
 
-/* Plays the worker for slot seq: each result is the input unless change() says otherwise. */
+/*
+ * Plays the worker for slot seq: each result is the input unless change() says otherwise.
+ * A slot is plain when nothing could change it.
+ */
 static void finish(struct world *w, uint32_t seq,
 	void (*change)(uint32_t i, struct mr_desc_out *d, void *arg), void *arg)
 {
@@ -169,6 +171,7 @@ static void finish(struct world *w, uint32_t seq,
 		if (change != NULL)
 			change(i, &d[i], arg);
 	}
+	out->plain = change == NULL;
 	mr_store_release(&out->done, seq + 1);
 }
 
@@ -312,6 +315,81 @@ static void unchanged_slots_leave_in_order_through_the_first_port(void **state)
 	assert_balanced(w);
 }
 
+static void fill_out(int port)
+{
+	while (rte_ring_free_count(env.out[port]) > 0)
+		assert_int_equal(rte_ring_enqueue(env.out[port], frame(60)), 0);
+}
+
+static void nothing(uint32_t i, struct mr_desc_out *d, void *arg)
+{
+	(void)i;
+	(void)d;
+	(void)arg;
+}
+
+static void a_slot_that_is_not_called_plain_leaves_by_its_results(void **state)
+{
+	struct world *w = *state;
+
+	send_frames(BATCH);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, nothing, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), BATCH);
+	assert_int_equal(rte_ring_count(env.out[0]), BATCH);
+	assert_int_equal(counter(w, MR_C_tx_bytes), counter(w, MR_C_rx_bytes));
+	assert_int_equal(w->l->latency.count, BATCH);
+	assert_balanced(w);
+}
+
+static void of_a_plain_slot_no_result_is_believed(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *m;
+
+	send_frames(3);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, NULL, NULL);
+	memset(w->out + sizeof(struct mr_slot_out), 0xff, 3 * sizeof(struct mr_desc_out));
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		m = take(env.out[0]);
+		assert_int_equal(m->data_len, 60 + i);
+		assert_int_equal(m->data_off, RTE_PKTMBUF_HEADROOM);
+		rte_pktmbuf_free(m);
+	}
+	assert_balanced(w);
+}
+
+static void a_plain_slot_that_is_refused_in_part_waits_and_leaves_in_order(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *m;
+
+	fill_out(0);
+	for (int i = 0; i < 3; i++)
+		rte_pktmbuf_free(take(env.out[0]));
+	send_frames(8);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, NULL, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), 8);
+	assert_int_equal(counter(w, MR_C_tx_packets), 3);
+	assert_int_equal(counter(w, MR_C_tx_bytes), 60 + 61 + 62);
+	assert_int_equal(w->l->tx.waiting, 5);
+	assert_int_equal(w->l->tx.cursor, 0);
+	assert_balanced(w);
+	while (rte_ring_count(env.out[0]) > 3)
+		rte_pktmbuf_free(take(env.out[0]));
+	assert_int_equal(mr_tx_poll(&w->l->tx, 3), 5);
+	for (uint32_t i = 0; i < 8; i++) {
+		m = take(env.out[0]);
+		assert_int_equal(m->data_len, 60 + i);
+		rte_pktmbuf_free(m);
+	}
+	assert_int_equal(counter(w, MR_C_tx_bytes), counter(w, MR_C_rx_bytes));
+	assert_balanced(w);
+}
+
 static void to_second_port_shorter(uint32_t i, struct mr_desc_out *d, void *arg)
 {
 	(void)arg;
@@ -440,12 +518,6 @@ static void a_mask_sends_one_buffer_to_several_ports(void **state)
 	assert_int_equal(rte_mbuf_refcnt_read(a), 2);
 	rte_pktmbuf_free(a);
 	rte_pktmbuf_free(b);
-}
-
-static void fill_out(int port)
-{
-	while (rte_ring_free_count(env.out[port]) > 0)
-		assert_int_equal(rte_ring_enqueue(env.out[port], frame(60)), 0);
 }
 
 static void to_port_i_mod_2(uint32_t i, struct mr_desc_out *d, void *arg)
@@ -618,6 +690,9 @@ int main(void)
 		CASE(a_full_ring_blocks_and_counts_nothing_lost),
 		CASE(a_full_ring_sheds_by_name),
 		CASE(unchanged_slots_leave_in_order_through_the_first_port),
+		CASE(a_slot_that_is_not_called_plain_leaves_by_its_results),
+		CASE(of_a_plain_slot_no_result_is_believed),
+		CASE(a_plain_slot_that_is_refused_in_part_waits_and_leaves_in_order),
 		CASE(a_changed_frame_leaves_with_its_new_head_and_length),
 		CASE(impossible_results_never_reach_a_port),
 		CASE(every_reason_has_its_counter),
