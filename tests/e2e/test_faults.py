@@ -34,7 +34,7 @@ def judge_refused(r, what):
     """One sentence on stderr, one line of JSON that holds the same sentence."""
     said = complaints(r.stderr)
     check_equal(len(said), 1, f"sentences with {what}: {r.told()}")
-    check("device 'g0'" in said[0], f"{what}: the device is not named: {said[0]}")
+    check("g0" in said[0], f"{what}: the device is not named: {said[0]}")
     errors = r.report["errors"]
     check_equal(len(errors), 1, f"errors with {what}")
     check(errors[0]["message"] in said[0], f"{what}: {errors[0]['message']} is not {said[0]}")
