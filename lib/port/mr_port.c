@@ -2,6 +2,7 @@
 #include "mr_port.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -183,8 +184,10 @@ void mr_port_remove(struct mr_port *p)
 
 void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats)
 {
+	static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
 	struct rte_eth_link link = {0};
 	struct rte_eth_stats s = {0};
+	int rc;
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
 	ret_stats->present = rte_eth_dev_is_valid_port(p->id) && !rte_eth_dev_is_removed(p->id);
@@ -192,7 +195,10 @@ void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats
 		return;
 	ret_stats->link_up =
 		rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-	if (rte_eth_stats_get(p->id, &s) != 0)
+	pthread_mutex_lock(&one_reader);
+	rc = rte_eth_stats_get(p->id, &s);
+	pthread_mutex_unlock(&one_reader);
+	if (rc != 0)
 		return;
 	ret_stats->rx_missed = s.imissed;
 	ret_stats->rx_errors = s.ierrors;

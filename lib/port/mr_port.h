@@ -31,11 +31,13 @@
 struct rte_device;
 struct rte_mempool;
 
-/* Offload settings of a kernel interface, as found. */
-#define MR_PORT_OFFLOADS 5
+/* Offload settings of a kernel interface, as found: bits over the kernel's features. */
+#define MR_PORT_FEATURE_WORDS 8
 struct mr_port_kernel {
-	char ifname[MR_NAME_MAX]; /* "" if nothing has to be restored */
-	uint32_t was_on;          /* bits over the offloads that were switched off */
+	char ifname[MR_NAME_MAX];                /* "" if nothing has to be restored */
+	uint32_t words;                          /* that the kernel has */
+	uint32_t changed[MR_PORT_FEATURE_WORDS]; /* switched off */
+	uint32_t wanted[MR_PORT_FEATURE_WORDS];  /* what the user had asked for */
 };
 
 struct mr_port {
@@ -94,11 +96,17 @@ struct mr_port_stats {
 	uint64_t rx_missed, rx_errors, rx_nombuf, tx_errors;
 };
 
+/*
+ * mr_port_stats_read may be called from any thread. Drivers need not expect two
+ * readers (net_pcap adds up the kernel's drops as it reads them), so readers wait
+ * for each other.
+ */
 void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats);
 
 /*
  * mr_port_kernel_prepare refuses an interface that does not exist, is down, or
- * whose MTU is above mtu, then switches its offloads off.
+ * whose MTU is above mtu, and a process without the right to raw frames, then
+ * switches the offloads off.
  */
 MR_MUST_USE int mr_port_kernel_prepare(
 	struct mr_port_kernel *k, const char *ifname, uint32_t mtu, struct mr_err *err);

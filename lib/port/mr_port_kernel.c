@@ -6,61 +6,108 @@
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Every offload that makes a frame differ from the wire, by its old ethtool calls. */
-static const struct offload {
-	const char *name;
-	uint32_t get, set;
-} offloads[MR_PORT_OFFLOADS] = {
-	{"gro", ETHTOOL_GGRO, ETHTOOL_SGRO},
-	{"tso", ETHTOOL_GTSO, ETHTOOL_STSO},
-	{"gso", ETHTOOL_GGSO, ETHTOOL_SGSO},
-	/* LRO has no call of its own; it is a bit of the flags. */
-	{"lro", ETHTOOL_GFLAGS, ETHTOOL_SFLAGS},
-	/* Last: the kernel switches TSO and GSO off with it and would lose their state. */
-	{"tx checksum", ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM},
+/*
+ * What makes a frame differ from the wire, by the start of the kernel's name for it:
+ * frames merged on receive, cut on send, or not yet summed.
+ */
+static const char *const offloads[] = {"rx-gro", "rx-lro", "tx-generic-segmentation", "tx-tcp",
+	"tx-udp-segmentation", "tx-checksum-"};
+
+struct features {
+	uint32_t words; /* that this kernel has */
+	uint32_t active[MR_PORT_FEATURE_WORDS];
+	uint32_t wanted[MR_PORT_FEATURE_WORDS];
 };
 
-static int ethtool(int fd, const char *ifname, uint32_t cmd, uint32_t *value)
+struct feature_names {
+	uint32_t count;
+	char name[MR_PORT_FEATURE_WORDS * 32][ETH_GSTRING_LEN];
+};
+
+static int ethtool(int fd, const char *ifname, void *command)
 {
-	struct ethtool_value v = {.cmd = cmd, .data = *value};
 	struct ifreq r = {0};
 
 	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", ifname);
-	r.ifr_data = (char *)&v;
-	if (ioctl(fd, SIOCETHTOOL, &r) != 0)
-		return -errno;
-	*value = v.data;
+	r.ifr_data = command;
+	return ioctl(fd, SIOCETHTOOL, &r) < 0 ? -errno : 0;
+}
+
+static int features_read(int fd, const char *ifname, struct features *ret_features)
+{
+	uint32_t room[2 + 4 * MR_PORT_FEATURE_WORDS] = {0};
+	struct ethtool_gfeatures *get = (struct ethtool_gfeatures *)room;
+	int rc;
+
+	get->cmd = ETHTOOL_GFEATURES;
+	get->size = MR_PORT_FEATURE_WORDS;
+	rc = ethtool(fd, ifname, get);
+	if (rc == 0 && get->size > MR_PORT_FEATURE_WORDS)
+		rc = -E2BIG;
+	if (rc < 0)
+		return rc;
+	memset(ret_features, 0, sizeof(*ret_features));
+	ret_features->words = get->size;
+	for (uint32_t w = 0; w < get->size; w++) {
+		ret_features->active[w] = get->features[w].active;
+		ret_features->wanted[w] = get->features[w].requested;
+	}
 	return 0;
 }
 
-static int offload_read(int fd, const char *ifname, const struct offload *o, bool *ret_on)
+/* Sets those in `which`, all at once, since some are refused without others. */
+static int features_write(
+	int fd, const char *ifname, uint32_t words, const uint32_t *which, const uint32_t *wanted)
 {
-	uint32_t v = 0;
-	int rc = ethtool(fd, ifname, o->get, &v);
+	uint32_t room[2 + 2 * MR_PORT_FEATURE_WORDS] = {0};
+	struct ethtool_sfeatures *set = (struct ethtool_sfeatures *)room;
 
+	set->cmd = ETHTOOL_SFEATURES;
+	set->size = words;
+	for (uint32_t w = 0; w < words; w++) {
+		set->features[w].valid = which[w];
+		set->features[w].requested = wanted[w];
+	}
+	return ethtool(fd, ifname, set);
+}
+
+/* The names of the features that these words have bits for, in the order of the bits. */
+static int names_read(int fd, const char *ifname, uint32_t words, struct feature_names *ret_names)
+{
+	struct ethtool_gstrings *g;
+	uint32_t room[4 + 1] = {ETHTOOL_GSSET_INFO, 0, 1u << ETH_SS_FEATURES, 0, 0};
+	int rc = ethtool(fd, ifname, room);
+	uint32_t count = room[4]; /* behind struct ethtool_sset_info */
+
+	if (rc < 0)
+		return rc;
+	g = calloc(1, sizeof(*g) + (size_t)count * ETH_GSTRING_LEN);
+	if (g == NULL)
+		return -ENOMEM;
+	g->cmd = ETHTOOL_GSTRINGS;
+	g->string_set = ETH_SS_FEATURES;
+	g->len = count;
+	rc = ethtool(fd, ifname, g);
+	memset(ret_names, 0, sizeof(*ret_names));
+	ret_names->count = count < words * 32 ? count : words * 32;
 	if (rc == 0)
-		*ret_on = o->get == ETHTOOL_GFLAGS ? (v & ETH_FLAG_LRO) != 0 : v != 0;
+		memcpy(ret_names->name, g->data, (size_t)ret_names->count * ETH_GSTRING_LEN);
+	free(g);
 	return rc;
 }
 
-static int offload_write(int fd, const char *ifname, const struct offload *o, bool on)
+static bool is_offload(const char *feature)
 {
-	uint32_t v = on;
-	int rc;
-
-	if (o->set == ETHTOOL_SFLAGS) {
-		v = 0;
-		rc = ethtool(fd, ifname, o->get, &v);
-		if (rc < 0)
-			return rc;
-		v = on ? v | ETH_FLAG_LRO : v & ~(uint32_t)ETH_FLAG_LRO;
-	}
-	return ethtool(fd, ifname, o->set, &v);
+	for (size_t i = 0; i < MR_ARRAY_LEN(offloads); i++)
+		if (strncmp(feature, offloads[i], strlen(offloads[i])) == 0)
+			return true;
+	return false;
 }
 
 static int interface_check(int fd, const char *ifname, uint32_t mtu, struct mr_err *err)
@@ -86,6 +133,60 @@ static int interface_check(int fd, const char *ifname, uint32_t mtu, struct mr_e
 	return 0;
 }
 
+/* Switches off every offload that is on or wanted, and keeps what to restore in k. */
+static int offloads_off(int fd, struct mr_port_kernel *k, struct mr_err *err)
+{
+	static const uint32_t none[MR_PORT_FEATURE_WORDS];
+	struct feature_names names;
+	struct features f = {0};
+	int rc = features_read(fd, k->ifname, &f);
+
+	if (rc == 0)
+		rc = names_read(fd, k->ifname, f.words, &names);
+	if (rc < 0)
+		return mr_err_set(err, rc, "kernel interface '%s': reading its offloads: %s",
+			k->ifname, strerror(-rc));
+	for (uint32_t i = 0; i < names.count; i++) {
+		uint32_t bit = 1u << i % 32;
+
+		if (is_offload(names.name[i]) && ((f.active[i / 32] | f.wanted[i / 32]) & bit) != 0)
+			k->changed[i / 32] |= bit;
+	}
+	k->words = f.words;
+	memcpy(k->wanted, f.wanted, sizeof(k->wanted));
+	if (memcmp(k->changed, none, sizeof(none)) == 0)
+		return 0;
+	rc = features_write(fd, k->ifname, k->words, k->changed, none);
+	if (rc == 0)
+		rc = features_read(fd, k->ifname, &f);
+	for (uint32_t i = 0; rc == 0 && i < names.count; i++)
+		if ((k->changed[i / 32] & f.active[i / 32] & 1u << i % 32) != 0)
+			return mr_err_set(err, -EIO,
+				"kernel interface '%s': its driver does not let %s be switched "
+				"off; frames would not be those of the wire",
+				k->ifname, names.name[i]);
+	if (rc < 0)
+		return mr_err_set(err, rc,
+			"kernel interface '%s': cannot switch its offloads off: %s; frames would "
+			"not be those of the wire (root or CAP_NET_ADMIN is needed)",
+			k->ifname, strerror(-rc));
+	return 0;
+}
+
+/* Before anything is changed: may this process read and write raw frames at all? */
+static int raw_check(const char *ifname, struct mr_err *err)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return mr_err_set(err, -errno,
+			"kernel interface '%s': raw socket: %s; root or CAP_NET_RAW and "
+			"CAP_NET_ADMIN are needed",
+			ifname, strerror(errno));
+	close(fd);
+	return 0;
+}
+
 int mr_port_kernel_prepare(
 	struct mr_port_kernel *k, const char *ifname, uint32_t mtu, struct mr_err *err)
 {
@@ -100,38 +201,16 @@ int mr_port_kernel_prepare(
 	if (fd < 0)
 		return mr_err_set(err, -errno, "socket: %s", strerror(errno));
 	rc = interface_check(fd, ifname, mtu, err);
-	if (rc < 0) {
-		close(fd);
-		return rc;
-	}
-	snprintf(k->ifname, sizeof(k->ifname), "%s", ifname);
-	/* Read all before the first is written: switching one off may take others along. */
-	for (uint32_t i = 0; i < MR_PORT_OFFLOADS; i++) {
-		bool on = false;
-
-		if (offload_read(fd, ifname, &offloads[i], &on) == 0 && on)
-			k->was_on |= 1u << i;
-	}
-	for (uint32_t i = 0; i < MR_PORT_OFFLOADS; i++) {
-		bool on = false;
-
-		if ((k->was_on >> i & 1) == 0)
-			continue;
-		rc = offload_write(fd, ifname, &offloads[i], false);
-		if (rc == 0)
-			rc = offload_read(fd, ifname, &offloads[i], &on);
-		if (rc < 0 || on) {
-			rc = rc < 0 ? rc : -EIO;
-			close(fd);
+	if (rc == 0)
+		rc = raw_check(ifname, err);
+	if (rc == 0) {
+		snprintf(k->ifname, sizeof(k->ifname), "%s", ifname);
+		rc = offloads_off(fd, k, err);
+		if (rc < 0)
 			mr_port_kernel_restore(k);
-			return mr_err_set(err, rc,
-				"kernel interface '%s': cannot switch %s off: %s; frames would not "
-				"be those of the wire (root or CAP_NET_ADMIN is needed)",
-				ifname, offloads[i].name, strerror(-rc));
-		}
 	}
 	close(fd);
-	return 0;
+	return rc;
 }
 
 void mr_port_kernel_restore(struct mr_port_kernel *k)
@@ -141,10 +220,9 @@ void mr_port_kernel_restore(struct mr_port_kernel *k)
 	if (k->ifname[0] == '\0')
 		return;
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	/* Checksums first: the kernel refuses TSO and GSO without them. */
-	for (uint32_t i = MR_PORT_OFFLOADS; fd >= 0 && i-- > 0;)
-		if ((k->was_on >> i & 1) != 0)
-			(void)offload_write(fd, k->ifname, &offloads[i], true);
+	/* An interface that is gone by now needs nothing restored. */
+	if (fd >= 0)
+		(void)features_write(fd, k->ifname, k->words, k->changed, k->wanted);
 	if (fd >= 0)
 		close(fd);
 	k->ifname[0] = '\0';
