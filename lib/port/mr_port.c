@@ -195,6 +195,9 @@ void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats
 		return;
 	ret_stats->link_up =
 		rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+	/* net_pcap calls every link up. */
+	if (p->kernel.ifname[0] != '\0')
+		mr_port_kernel_link(&p->kernel, &ret_stats->present, &ret_stats->link_up);
 	pthread_mutex_lock(&one_reader);
 	rc = rte_eth_stats_get(p->id, &s);
 	pthread_mutex_unlock(&one_reader);

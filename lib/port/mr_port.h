@@ -34,7 +34,8 @@ struct rte_mempool;
 /* Offload settings of a kernel interface, as found: bits over the kernel's features. */
 #define MR_PORT_FEATURE_WORDS 8
 struct mr_port_kernel {
-	char ifname[MR_NAME_MAX];                /* "" if nothing has to be restored */
+	char ifname[MR_NAME_MAX];                /* "" if this is not a kernel interface */
+	int index;                               /* which stays when the interface is renamed */
 	uint32_t words;                          /* that the kernel has */
 	uint32_t changed[MR_PORT_FEATURE_WORDS]; /* switched off */
 	uint32_t wanted[MR_PORT_FEATURE_WORDS];  /* what the user had asked for */
@@ -111,5 +112,8 @@ void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats
 MR_MUST_USE int mr_port_kernel_prepare(
 	struct mr_port_kernel *k, const char *ifname, uint32_t mtu, struct mr_err *err);
 void mr_port_kernel_restore(struct mr_port_kernel *k);
+
+/* mr_port_kernel_link asks the kernel whether the interface is there, and up. */
+void mr_port_kernel_link(const struct mr_port_kernel *k, bool *ret_present, bool *ret_up);
 
 #endif

@@ -205,6 +205,7 @@ int mr_port_kernel_prepare(
 		rc = raw_check(ifname, err);
 	if (rc == 0) {
 		snprintf(k->ifname, sizeof(k->ifname), "%s", ifname);
+		k->index = (int)if_nametoindex(ifname);
 		rc = offloads_off(fd, k, err);
 		if (rc < 0)
 			mr_port_kernel_restore(k);
@@ -213,17 +214,43 @@ int mr_port_kernel_prepare(
 	return rc;
 }
 
+/* A socket to ask with, and the interface's name of now in r; or -1. */
+static int open_by_index(const struct mr_port_kernel *k, struct ifreq *r)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memset(r, 0, sizeof(*r));
+	r->ifr_ifindex = k->index;
+	if (fd < 0 || ioctl(fd, SIOCGIFNAME, r) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 void mr_port_kernel_restore(struct mr_port_kernel *k)
 {
+	struct ifreq r;
 	int fd;
 
 	if (k->ifname[0] == '\0')
 		return;
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	/* An interface that is gone by now needs nothing restored. */
-	if (fd >= 0)
-		(void)features_write(fd, k->ifname, k->words, k->changed, k->wanted);
+	fd = open_by_index(k, &r);
+	if (fd >= 0) {
+		(void)features_write(fd, r.ifr_name, k->words, k->changed, k->wanted);
+		close(fd);
+	}
+	k->ifname[0] = '\0';
+}
+
+void mr_port_kernel_link(const struct mr_port_kernel *k, bool *ret_present, bool *ret_up)
+{
+	struct ifreq r;
+	int fd = open_by_index(k, &r);
+
+	*ret_present = fd >= 0;
+	*ret_up = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &r) == 0 &&
+		(r.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 	if (fd >= 0)
 		close(fd);
-	k->ifname[0] = '\0';
 }
