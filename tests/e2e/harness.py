@@ -294,10 +294,10 @@ class Scratch:
         name = name or f"e2e-{os.getpid()}-{self.names}"
         path = self.write(f"{name}.yaml", cfg)
         prefix = self.prefix if prefix is None else prefix
-        return Instance(
-            self,
-            [*prefix, millrace or self.millrace, "run", path, "--json", "--name", name, *args],
-        )
+        argv = [*prefix, millrace or self.millrace, "run", path, "--json", "--name", name, *args]
+        instance = Instance(self, argv)
+        instance.name = name
+        return instance
 
     def run(self, cfg, *args, status=CLEAN, reason=None, **keys):
         return self.start(cfg, *args, **keys).wait(status, reason)

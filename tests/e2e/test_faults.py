@@ -53,6 +53,7 @@ def every_device_call_that_fails_at_start_is_one_sentence_and_status_1(s):
             if r.status == CLEAN:
                 break
             judge_refused(judge(r, FAILURE), what)
+            check("CUDA_ERROR_" in complaints(r.stderr)[0], f"{what}: no error's name: {r.stderr}")
         else:
             raise Failed(f"{call} still fails at call {CALLS_MAX}")
         reached[call] = k - 1

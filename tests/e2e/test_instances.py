@@ -133,9 +133,11 @@ def an_instance_that_was_killed_is_not_taken_for_a_running_one(s):
     run = s.start(endless()).until_running()
     run.process.kill()
     run.ended()
-    told = s.command("stats")
-    check_equal(told.status, FAILURE, f"status: {told.told()}")
-    check_equal(len(complaints(told.stderr)), 1, f"sentences: {told.stderr}")
+    for args in ((), ("--name", run.name)):
+        told = s.command("stats", *args)
+        check_equal(told.status, FAILURE, f"status: {told.told()}")
+        said = complaints(told.stderr)
+        check(len(said) == 1 and "no instance" in said[0], f"sentences: {told.stderr}")
 
 
 @case
