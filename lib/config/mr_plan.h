@@ -131,6 +131,7 @@ struct mr_plan {
 	struct mr_plan_lane lanes[MR_LANES_MAX];
 	uint32_t lanes_count;
 	uint32_t drain_ms, host_timeout_ms, log_level;
+	uint32_t stall_ms;                   /* 0: as the device needs */
 	uint64_t pinned_bytes, direct_bytes; /* totals, for people */
 	/* What the operator should know and may live with, a sentence each. */
 	char warnings[MR_WARNINGS_MAX][MR_TEXT_MAX];
