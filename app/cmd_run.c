@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LOG_DEBUG 3 /* of log.level */
+
 struct options {
 	const char *config;
 	const char *name;
@@ -213,6 +215,11 @@ static int report(
 	return out->status;
 }
 
+static void print_step(const char *step)
+{
+	fprintf(stderr, "millrace: step %s\n", step);
+}
+
 static int run(const struct options *o, const struct mr_plan *plan)
 {
 	struct mr_setup *s;
@@ -221,7 +228,7 @@ static int run(const struct options *o, const struct mr_plan *plan)
 	uint64_t start_ns;
 	int rc, status;
 
-	rc = mr_setup_up(plan, NULL, &s, &err);
+	rc = mr_setup_up(plan, plan->log_level >= LOG_DEBUG ? print_step : NULL, &s, &err);
 	if (rc < 0) {
 		fprintf(stderr, "millrace: %s\n", err.msg);
 		print_failure(o,

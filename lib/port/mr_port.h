@@ -14,7 +14,8 @@
  * the kernel took out of the frame, takes jumbo frames and reports drops. Before
  * the port is made, the interface's GRO, GSO, TSO, LRO and TX checksum offload are
  * switched off, since frames that were merged or not yet summed are not what is on
- * the wire; remove restores what was found.
+ * the wire; remove restores what was found. A process that is killed leaves that to
+ * the next one of its name, by a file in EAL's runtime directory.
  *
  * Thread   the control thread; mr_port_stats may be called from any.
  * Errors   0 or -errno with one sentence naming port, device and call.

@@ -2,9 +2,11 @@
 #include "mr_port.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <rte_eal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +135,92 @@ static int interface_check(int fd, const char *ifname, uint32_t mtu, struct mr_e
 	return 0;
 }
 
+/*
+ * What a process that is killed would have restored lies in EAL's runtime directory:
+ * the next one of that name takes it over. The address tells an interface from
+ * another one that was given its name and index.
+ */
+struct saved {
+	uint32_t magic;
+	int32_t index;
+	uint8_t address[8];
+	uint32_t words;
+	uint32_t changed[MR_PORT_FEATURE_WORDS], wanted[MR_PORT_FEATURE_WORDS];
+};
+
+#define SAVED_MAGIC 0x314f524du /* "MRO1" */
+
+static void saved_path(const struct mr_port_kernel *k, char *path, size_t size)
+{
+	snprintf(path, size, "%s/offloads-%s", rte_eal_get_runtime_dir(), k->ifname);
+}
+
+static void address_read(int fd, const char *ifname, uint8_t ret_address[8])
+{
+	struct ifreq r = {0};
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", ifname);
+	memset(ret_address, 0, 8);
+	if (ioctl(fd, SIOCGIFHWADDR, &r) == 0)
+		memcpy(ret_address, r.ifr_hwaddr.sa_data, 6);
+}
+
+/* Adds to k what a killed process switched off and nobody has switched on since. */
+static void saved_take(int fd, struct mr_port_kernel *k)
+{
+	char path[PATH_MAX];
+	uint8_t address[8];
+	struct saved s;
+	FILE *f;
+	size_t n;
+
+	saved_path(k, path, sizeof(path));
+	f = fopen(path, "rbe");
+	if (f == NULL)
+		return;
+	n = fread(&s, sizeof(s), 1, f);
+	fclose(f);
+	address_read(fd, k->ifname, address);
+	if (n != 1 || s.magic != SAVED_MAGIC || s.index != k->index || s.words != k->words ||
+		memcmp(s.address, address, sizeof(address)) != 0)
+		return;
+	for (uint32_t w = 0; w < k->words; w++) {
+		uint32_t more = s.changed[w] & ~k->changed[w];
+
+		k->changed[w] |= more;
+		k->wanted[w] |= more & s.wanted[w];
+	}
+}
+
+/* A rename, so that a kill leaves the old or the new. Where it fails, nothing outlives a kill. */
+static void saved_write(int fd, const struct mr_port_kernel *k)
+{
+	struct saved s = {.magic = SAVED_MAGIC, .index = k->index, .words = k->words};
+	char path[PATH_MAX], fresh[PATH_MAX + 8];
+	size_t n;
+	FILE *f;
+
+	address_read(fd, k->ifname, s.address);
+	memcpy(s.changed, k->changed, sizeof(s.changed));
+	memcpy(s.wanted, k->wanted, sizeof(s.wanted));
+	saved_path(k, path, sizeof(path));
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	f = fopen(fresh, "wbe");
+	if (f == NULL)
+		return;
+	n = fwrite(&s, sizeof(s), 1, f);
+	if (fclose(f) != 0 || n != 1 || rename(fresh, path) != 0)
+		unlink(fresh);
+}
+
+static void saved_remove(const struct mr_port_kernel *k)
+{
+	char path[PATH_MAX];
+
+	saved_path(k, path, sizeof(path));
+	unlink(path);
+}
+
 /* Switches off every offload that is on or wanted, and keeps what to restore in k. */
 static int offloads_off(int fd, struct mr_port_kernel *k, struct mr_err *err)
 {
@@ -154,8 +242,10 @@ static int offloads_off(int fd, struct mr_port_kernel *k, struct mr_err *err)
 	}
 	k->words = f.words;
 	memcpy(k->wanted, f.wanted, sizeof(k->wanted));
+	saved_take(fd, k);
 	if (memcmp(k->changed, none, sizeof(none)) == 0)
 		return 0;
+	saved_write(fd, k);
 	rc = features_write(fd, k->ifname, k->words, k->changed, none);
 	if (rc == 0)
 		rc = features_read(fd, k->ifname, &f);
@@ -240,6 +330,7 @@ void mr_port_kernel_restore(struct mr_port_kernel *k)
 		(void)features_write(fd, r.ifr_name, k->words, k->changed, k->wanted);
 		close(fd);
 	}
+	saved_remove(k);
 	k->ifname[0] = '\0';
 }
 

@@ -3,6 +3,7 @@
 #include "mr_setup_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* On a software device a worker shares the CPU with everything else. */
 #define STALL_MS_SIM 5000u
@@ -39,6 +41,7 @@ static int eal_up(struct mr_setup *s, struct mr_err *err)
 	char *argv[MR_EAL_ARGS_MAX + 1] = {name};
 	int argc = 1;
 
+	s->eal_runs = started;
 	if (started)
 		return 0;
 	/* A first launch that loads lazily would wait behind the persistent kernel. */
@@ -51,13 +54,36 @@ static int eal_up(struct mr_setup *s, struct mr_err *err)
 			"'millrace check' shows its arguments",
 			rte_strerror(rte_errno));
 	started = true;
+	s->eal_runs = true;
 	return 0;
+}
+
+/*
+ * EAL leaves about a megabyte in its runtime directory for every file prefix. Only
+ * without hugepages are the files this process's own for sure: EAL then holds the
+ * lock on `config` until the process ends. Others' files keep the directory.
+ */
+static void runtime_dir_remove(void)
+{
+	static const char *const files[] = {
+		"fbarray_memzone", "fbarray_nohugemem", "dpdk_telemetry.v2", "config"};
+	int fd = open(rte_eal_get_runtime_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	for (size_t i = 0; i < MR_ARRAY_LEN(files); i++)
+		(void)unlinkat(fd, files[i], 0);
+	close(fd);
+	(void)rmdir(rte_eal_get_runtime_dir());
 }
 
 static void eal_down(struct mr_setup *s)
 {
-	(void)s;
+	if (!s->eal_runs)
+		return;
 	(void)rte_eal_cleanup();
+	if (!s->plan->hugepages)
+		runtime_dir_remove();
 }
 
 static int devices_up(struct mr_setup *s, struct mr_err *err)
@@ -464,6 +490,13 @@ static void watch_links(struct mr_setup *s, uint32_t port, bool up)
 				mr_store_relaxed(&s->lanes[i].lane->tx.q[t].link_down, !up);
 }
 
+static uint32_t stall_ms(const struct mr_plan *plan, uint32_t device)
+{
+	if (plan->stall_ms != 0)
+		return plan->stall_ms;
+	return plan->devices[device].sim ? STALL_MS_SIM : STALL_MS;
+}
+
 enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
 {
 	uint64_t now = mr_clock_ns();
@@ -473,8 +506,7 @@ enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
 
 		if (d->lanes == 0)
 			continue;
-		d->health = mr_gpu_watch(
-			d->gpu, s->plan->devices[i].sim ? STALL_MS_SIM : STALL_MS, err);
+		d->health = mr_gpu_watch(d->gpu, stall_ms(s->plan, i), err);
 		if (d->health == MR_GPU_STALLED)
 			return MR_SETUP_GPU_STALLED;
 		if (d->health == MR_GPU_LOST)

@@ -47,6 +47,7 @@ struct mr_setup_map {
 struct mr_setup {
 	const struct mr_plan *plan;
 	uint32_t steps_up;
+	bool eal_runs;
 	struct mr_setup_device devices[MR_DEVICES_MAX];
 	struct mr_port ports[MR_PORTS_MAX];
 	uint32_t ports_probed;
