@@ -215,9 +215,25 @@ static int report(
 	return out->status;
 }
 
-static void print_step(const char *step)
+/* On real devices a step may take seconds; a signal does not wait for all of them. */
+static bool before_step(void *ctx, const char *step)
 {
-	fprintf(stderr, "millrace: step %s\n", step);
+	const struct mr_plan *plan = ctx;
+
+	if (mr_load_relaxed(&signals_seen) != 0)
+		return false;
+	if (plan->log_level >= LOG_DEBUG)
+		fprintf(stderr, "millrace: step %s\n", step);
+	return true;
+}
+
+/* The JSON of a run that was told to stop before it had lanes. */
+static void print_stopped(const struct options *o, const struct mr_plan *plan)
+{
+	if (o->json)
+		print_json(json_pack("{s:s, s:[], s:[], s:[], s:b, s:f, s:s}", "instance",
+			plan->name, "lanes", "ports", "devices", "balanced", 1, "duration_s", 0.0,
+			"exit_reason", "signal"));
 }
 
 static int run(const struct options *o, const struct mr_plan *plan)
@@ -228,7 +244,11 @@ static int run(const struct options *o, const struct mr_plan *plan)
 	uint64_t start_ns;
 	int rc, status;
 
-	rc = mr_setup_up(plan, plan->log_level >= LOG_DEBUG ? print_step : NULL, &s, &err);
+	rc = mr_setup_up(plan, before_step, (void *)(uintptr_t)plan, &s, &err);
+	if (rc == -ECANCELED) {
+		print_stopped(o, plan);
+		return MR_EXIT_CLEAN;
+	}
 	if (rc < 0) {
 		fprintf(stderr, "millrace: %s\n", err.msg);
 		print_failure(o,

@@ -457,7 +457,7 @@ void mr_setup_down(struct mr_setup *s)
 		free(s);
 }
 
-int mr_setup_up(const struct mr_plan *plan, void (*step_hook)(const char *step),
+int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, void *ctx,
 	struct mr_setup **ret_setup, struct mr_err *err)
 {
 	struct mr_setup *s = calloc(1, sizeof(*s));
@@ -469,8 +469,11 @@ int mr_setup_up(const struct mr_plan *plan, void (*step_hook)(const char *step),
 	for (uint32_t i = 0; i < MR_ARRAY_LEN(steps); i++) {
 		int rc;
 
-		if (step_hook != NULL)
-			step_hook(steps[i].name);
+		if (before_step != NULL && !before_step(ctx, steps[i].name)) {
+			mr_setup_down(s);
+			return mr_err_set(
+				err, -ECANCELED, "told to stop before step %s", steps[i].name);
+		}
 		rc = steps[i].up(s, err);
 		s->steps_up = i + 1; /* also a step that failed half-way is taken down */
 		if (rc < 0) {

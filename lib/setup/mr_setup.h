@@ -21,11 +21,13 @@
 struct mr_setup;
 
 /*
- * mr_setup_up brings everything up. step_hook may be NULL; it is called with the
- * step's name before each step, for progress and for tests.
+ * mr_setup_up brings everything up. before_step may be NULL; it is called with the
+ * step's name before each step. Where it returns false, nothing more is brought up:
+ * -ECANCELED, with everything undone as after a failure.
  */
-MR_MUST_USE int mr_setup_up(const struct mr_plan *plan, void (*step_hook)(const char *step),
-	struct mr_setup **ret_setup, struct mr_err *err);
+typedef bool mr_setup_before_step(void *ctx, const char *step);
+MR_MUST_USE int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step,
+	void *ctx, struct mr_setup **ret_setup, struct mr_err *err);
 
 enum mr_setup_event {
 	MR_SETUP_OK,
