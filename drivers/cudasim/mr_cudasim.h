@@ -23,6 +23,9 @@
  *     gdr=0|1        GPUDirect RDMA supported, default 1
  *     dmabuf=0|1     dma-buf export supported, default 1
  *     map=0|1        device memory can be mapped for the CPU, default 1
+ *     alias=0|1      kernels have addresses of their own, which a guard needs; default 1, but
+ *                    0 in a build with ThreadSanitizer, which takes one byte at two addresses
+ *                    for two and would miss every hand-over
  *     seed=N         what fault=any is drawn from, default 1
  *     fault=F        may be given 8 times:
  *         alloc@K hostalloc@K register@K map@K module@K launch@K

@@ -34,8 +34,9 @@ static uint8_t *map_aligned(int fd, size_t bytes)
 	return at;
 }
 
-/* The same bytes at two addresses. */
-static int map_twice(size_t bytes, int *ret_fd, uint8_t **ret_primary, uint8_t **ret_alias)
+/* The same bytes at two addresses, or at one without an alias. */
+static int map_twice(
+	bool alias, size_t bytes, int *ret_fd, uint8_t **ret_primary, uint8_t **ret_alias)
 {
 	int fd = memfd_create("mr-sim", MFD_CLOEXEC);
 	int code;
@@ -45,7 +46,9 @@ static int map_twice(size_t bytes, int *ret_fd, uint8_t **ret_primary, uint8_t *
 	*ret_primary = NULL;
 	if (ftruncate(fd, (off_t)bytes) == 0) {
 		*ret_primary = map_aligned(fd, bytes);
-		*ret_alias = *ret_primary != NULL ? map_aligned(fd, bytes) : NULL;
+		*ret_alias = *ret_primary;
+		if (*ret_primary != NULL && alias)
+			*ret_alias = map_aligned(fd, bytes);
 		if (*ret_primary != NULL && *ret_alias != NULL) {
 			*ret_fd = fd;
 			return 0;
@@ -58,9 +61,17 @@ static int map_twice(size_t bytes, int *ret_fd, uint8_t **ret_primary, uint8_t *
 	return code;
 }
 
+static void unmap_twice(uint8_t *primary, uint8_t *alias, size_t bytes)
+{
+	munmap(primary, bytes);
+	if (alias != primary)
+		munmap(alias, bytes);
+}
+
 int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err)
 {
-	int rc = map_twice(dev->options.mem_bytes, &dev->arena_fd, &dev->arena, &dev->arena_alias);
+	int rc = map_twice(dev->options.alias, dev->options.mem_bytes, &dev->arena_fd, &dev->arena,
+		&dev->arena_alias);
 
 	if (rc != 0)
 		return mr_err_set(err, rc, "software device: %zu bytes of device memory: %s",
@@ -70,10 +81,8 @@ int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err)
 
 static void range_release(struct sim_device *dev, struct sim_range *range)
 {
-	if (range->memory == SIM_MEMORY_HOST) {
-		munmap(range->primary, range->span);
-		munmap(range->alias, range->span);
-	}
+	if (range->memory == SIM_MEMORY_HOST)
+		unmap_twice(range->primary, range->alias, range->span);
 	/* A freed page costs the machine nothing until it is used again. */
 	if (range->memory == SIM_MEMORY_DEVICE)
 		(void)fallocate(dev->arena_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -103,8 +112,7 @@ void mr_sim_memory_fini(struct sim_device *dev)
 	mr_sim_memory_reset(dev);
 	if (dev->arena_fd < 0)
 		return;
-	munmap(dev->arena, dev->options.mem_bytes);
-	munmap(dev->arena_alias, dev->options.mem_bytes);
+	unmap_twice(dev->arena, dev->arena_alias, dev->options.mem_bytes);
 	close(dev->arena_fd);
 	dev->arena_fd = -1;
 }
@@ -259,16 +267,14 @@ mr_cu_result mr_sim_mem_host_alloc(void **ret_ptr, size_t bytes, unsigned int fl
 		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	range.span = MR_ALIGN_UP(bytes, SIM_PAGE);
 	if (mr_sim_fault_now(dev, SIM_FAULT_HOSTALLOC) || range.span < bytes ||
-		map_twice(range.span, &fd, &range.primary, &range.alias) != 0)
+		map_twice(dev->options.alias, range.span, &fd, &range.primary, &range.alias) != 0)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	close(fd);
 	r = range_add(dev, &range);
-	if (r != MR_CUDA_SUCCESS) {
-		munmap(range.primary, range.span);
-		munmap(range.alias, range.span);
-	} else {
+	if (r != MR_CUDA_SUCCESS)
+		unmap_twice(range.primary, range.alias, range.span);
+	else
 		*ret_ptr = range.primary;
-	}
 	return mr_sim_leave(dev, r);
 }
 

@@ -7,6 +7,12 @@
 
 #define SIM_OPTION_MAX 128
 
+#if defined(__SANITIZE_THREAD__)
+#define SIM_ALIAS false
+#else
+#define SIM_ALIAS true
+#endif
+
 struct sim_word {
 	const char *word;
 	int value;
@@ -216,6 +222,8 @@ static int parse_option(
 		return parse_switch(key, value, &o->dmabuf, err);
 	if (strcmp(key, "map") == 0)
 		return parse_switch(key, value, &o->map, err);
+	if (strcmp(key, "alias") == 0)
+		return parse_switch(key, value, &o->alias, err);
 	if (strcmp(key, "seed") == 0)
 		return parse_whole(key, value, UINT64_MAX, &o->seed, err);
 	if (strcmp(key, "fault") == 0) {
@@ -228,8 +236,7 @@ static int parse_option(
 	}
 	return mr_err_set(err, -EINVAL,
 		"software device: option '%s' is not known: use mem, bar, sms, ordering, flush, "
-		"gdr, "
-		"dmabuf, map, seed or fault",
+		"gdr, dmabuf, map, alias, seed or fault",
 		key);
 }
 
@@ -244,6 +251,7 @@ int mr_sim_options_parse(const char *text, struct sim_options *ret_options, stru
 		.gdr = true,
 		.dmabuf = true,
 		.map = true,
+		.alias = SIM_ALIAS,
 		.seed = 1,
 	};
 

@@ -50,7 +50,7 @@ struct sim_options {
 	size_t mem_bytes, bar_bytes;
 	int multiprocessors;
 	int writes_ordering, flush_options;
-	bool gdr, dmabuf, map;
+	bool gdr, dmabuf, map, alias;
 	uint64_t seed;
 	uint32_t faults_count;
 	struct sim_fault fault[SIM_FAULTS];

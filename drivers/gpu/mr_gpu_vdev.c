@@ -166,6 +166,10 @@ static int options_parse(const char *args, struct vdev_options *o, struct mr_err
 				used != 0 ? "," : "", word);
 		first = false;
 	}
+	/* A guard that was asked for closes the addresses that kernels must not share. */
+	if (strcmp(o->device, "sim") == 0 &&
+		(strcmp(o->guard, "pkey") == 0 || strcmp(o->guard, "mprotect") == 0))
+		snprintf(o->sim + used, sizeof(o->sim) - used, "%salias=1", used != 0 ? "," : "");
 	for (size_t i = 0; i < MR_ARRAY_LEN(guards); i++)
 		known |= strcmp(o->guard, guards[i]) == 0;
 	if (rc == 0 && !known)

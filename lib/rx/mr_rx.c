@@ -37,6 +37,7 @@ static COLD uint32_t describe_each(struct mr_rx *rx, struct mr_ring_note *slot, 
 			rx->counters->c[MR_C_rx_drop_foreign]++;
 		else
 			rx->counters->c[MR_C_rx_drop_shared]++;
+		mr_sync_leave(m[i]);
 		rte_pktmbuf_free(m[i]);
 	}
 	return kept;
@@ -56,8 +57,12 @@ static __attribute__((noinline)) uint32_t guarded_burst(
 static inline uint32_t burst(struct mr_rx *rx, struct rte_mbuf **m, uint32_t n)
 {
 	if (MR_UNLIKELY(rx->guard != NULL))
-		return guarded_burst(rx, m, n);
-	return rte_eth_rx_burst(rx->port, rx->queue, m, (uint16_t)n);
+		n = guarded_burst(rx, m, n);
+	else
+		n = rte_eth_rx_burst(rx->port, rx->queue, m, (uint16_t)n);
+	for (uint32_t i = 0; i < n; i++)
+		mr_sync_enter(m[i]);
+	return n;
 }
 
 static inline void give(struct mr_rx *rx, struct mr_ring *ring, struct mr_slot_in *in,
@@ -81,8 +86,10 @@ static COLD uint32_t full(struct mr_rx *rx)
 	if (!rx->shed)
 		return 0;
 	n = burst(rx, m, SHED_BURST);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		rx->counters->c[MR_C_rx_bytes] += m[i]->pkt_len;
+		mr_sync_leave(m[i]);
+	}
 	rx->counters->c[MR_C_rx_packets] += n;
 	rx->counters->c[MR_C_rx_drop_shed] += n;
 	rte_pktmbuf_free_bulk(m, n);

@@ -20,9 +20,17 @@ static __attribute__((noinline)) uint32_t guarded_burst(
 
 static inline uint32_t burst(struct mr_txq *q, struct rte_mbuf **m, uint32_t n)
 {
+	for (uint32_t i = 0; i < n; i++)
+		mr_sync_leave(m[i]);
 	if (MR_UNLIKELY(q->guard != NULL))
 		return guarded_burst(q, m, n);
 	return rte_eth_tx_burst(q->port, q->queue, m, (uint16_t)n);
+}
+
+static inline void free_one(struct rte_mbuf *m)
+{
+	mr_sync_leave(m);
+	rte_pktmbuf_free(m);
 }
 
 static inline uint32_t wait_len(const struct mr_txq *q)
@@ -48,7 +56,7 @@ static COLD void drop_waiting(struct mr_tx *tx, struct mr_txq *q, uint32_t n, en
 	tx->counters->c[why] += n;
 	tx->waiting -= n;
 	for (; n != 0; n--)
-		rte_pktmbuf_free(q->wait[q->tail++ & q->mask]);
+		free_one(q->wait[q->tail++ & q->mask]);
 }
 
 /* Tries to send a backlog and frees what has waited too long; returns packets gone. */
@@ -111,7 +119,7 @@ static COLD bool send_mask(struct mr_tx *tx, struct rte_mbuf *m, uint32_t mask, 
 	tx->counters->c[MR_C_made_packets] += copies - 1;
 	tx->counters->c[MR_C_tx_drop_no_port] += lost;
 	if (known == 0) {
-		rte_pktmbuf_free(m);
+		free_one(m);
 		return true;
 	}
 	rte_mbuf_refcnt_update(m, (int16_t)(copies - lost - 1));
@@ -124,7 +132,7 @@ static COLD bool send_mask(struct mr_tx *tx, struct rte_mbuf *m, uint32_t mask, 
 static void drop(struct mr_tx *tx, struct rte_mbuf *m, enum mr_counter why)
 {
 	tx->counters->c[why]++;
-	rte_pktmbuf_free(m);
+	free_one(m);
 }
 
 /* Deals with one packet by its result; false: it has to wait for room in a backlog. */

@@ -18,6 +18,9 @@ GIVEN = fr.make(600, seed=70)
 
 
 def cpu_has_keys():
+    with open(sys.argv[1], "rb") as f:
+        if b"__tsan_init" in f.read():
+            return False  # a build with ThreadSanitizer uses none, see mr_guard_init
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
         return " ospke" in f.read()
 

@@ -335,7 +335,7 @@ static void kernels_reach_the_same_bytes_past_a_guard(void **state)
 	char out[4] = {0};
 
 	(void)state;
-	rig_open(&g, "mem=1MiB");
+	rig_open(&g, "mem=1MiB,alias=1");
 	assert_int_equal(g.api->cuMemAlloc_v2(&device, PAGE), 0);
 	assert_int_equal(g.api->cuMemHostAlloc(&host, PAGE, MR_CU_MEMHOSTALLOC_PORTABLE), 0);
 	for (int i = 0; i < 2; i++) {
