@@ -266,12 +266,16 @@ static void check_pcap(struct mr_plan_work *w, uint32_t port)
 			p->tx_queues);
 }
 
-/* The kernel gives every socket every frame, so a second receive queue would double traffic. */
+/*
+ * The kernel gives every socket every frame, so a second receive queue would double
+ * traffic. A side that no lane uses gets no socket: it would copy frames that nobody
+ * reads, and net_pcap closes only those of queues that are set up.
+ */
 static void plan_kernel(struct mr_plan_work *w, uint32_t port)
 {
 	struct mr_plan_port *p = &w->plan->ports[port];
 	char ifname[MR_NAME_MAX];
-	size_t used;
+	size_t used = 0;
 	char key[64];
 
 	snprintf(key, sizeof(key), "ports[%u].device", port);
@@ -279,15 +283,16 @@ static void plan_kernel(struct mr_plan_work *w, uint32_t port)
 		mr_plan_refuse(w, key, "let one lane receive from it, with more workers",
 			"a kernel: port has one receive queue, but lanes use %u", p->rx_queues);
 	memcpy(ifname, p->ifname, sizeof(ifname));
-	used = (size_t)snprintf(p->args, sizeof(p->args), "rx_iface_in=%s", ifname);
-	for (uint32_t q = 0; q < p->tx_queues || q == 0; q++) {
+	if (p->rx_queues > 0)
+		used = (size_t)snprintf(p->args, sizeof(p->args), "rx_iface_in=%s", ifname);
+	for (uint32_t q = 0; q < p->tx_queues; q++) {
 		if (used >= sizeof(p->args)) {
 			mr_plan_refuse(w, key, "send with fewer lanes",
 				"a kernel: port cannot have %u send queues", p->tx_queues);
 			return;
 		}
-		used += (size_t)snprintf(
-			p->args + used, sizeof(p->args) - used, ",tx_iface=%s", ifname);
+		used += (size_t)snprintf(p->args + used, sizeof(p->args) - used, "%stx_iface=%s",
+			used > 0 ? "," : "", ifname);
 	}
 }
 

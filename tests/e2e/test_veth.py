@@ -117,6 +117,8 @@ class Capture(threading.Thread):
                 data, ancillary, flags, _ = self.socket.recvmsg(65536, room)
             except TimeoutError:
                 continue
+            except OSError:  # the case failed, and its namespaces are gone
+                return
             tag = b""
             for level, kind, value in ancillary:
                 if (level, kind) != (SOL_PACKET, PACKET_AUXDATA):

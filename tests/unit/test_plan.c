@@ -298,6 +298,20 @@ static void kernel_port_sends_on_as_many_sockets_as_queues(void **state)
 	assert_string_equal(plan.ports[0].args, "rx_iface_in=veth0,tx_iface=veth0,tx_iface=veth0");
 }
 
+static void kernel_port_opens_no_socket_that_no_lane_uses(void **state)
+{
+	(void)state;
+	assert_int_equal(build("devices: [{name: g0, device: sim}]\n"
+			       "ports: [{name: i, device: \"kernel:a0\"}, {name: o, device: "
+			       "\"kernel:b0\"}]\n"
+			       "lanes:\n"
+			       "  - {name: l, rx: {port: i, queue: 0}, tx: [{port: o, queue: 0}],\n"
+			       "     core: any, device: g0, path: [direct]}\n"),
+		0);
+	assert_string_equal(plan.ports[0].args, "rx_iface_in=a0");
+	assert_string_equal(plan.ports[1].args, "tx_iface=b0");
+}
+
 static void af_packet_is_taken_with_a_warning(void **state)
 {
 	(void)state;
