@@ -626,6 +626,7 @@ int main(void)
 		cmocka_unit_test_setup(sending_port_counts_for_the_path, setup),
 		cmocka_unit_test_setup(port_strings_become_dpdk_devices, setup),
 		cmocka_unit_test_setup(kernel_port_sends_on_as_many_sockets_as_queues, setup),
+		cmocka_unit_test_setup(kernel_port_opens_no_socket_that_no_lane_uses, setup),
 		cmocka_unit_test_setup(af_packet_is_taken_with_a_warning, setup),
 		cmocka_unit_test_setup(device_strings_become_driver_arguments, setup),
 		cmocka_unit_test_setup(heaviest_stage_chooses_the_kernel, setup),
