@@ -35,7 +35,7 @@ ENDS = ("die", "lost")  # reported by the driver
 KINDS = ("alloc", "hostalloc", "map", "module", "launch", *STANDS, *ENDS)
 CALLS_MAX = 40  # more of one kind than a start makes
 STALL_MS = int(600 * PATIENCE)
-BOUND_S = 12 * PATIENCE  # for a whole run, whatever the fault
+BOUND_S = 30 * PATIENCE  # for a whole run, whatever the fault: less than --duration
 
 ONLY = None
 if "--seed" in sys.argv:
@@ -127,7 +127,7 @@ class Campaign:
         kind, block, at = self.draw(seed)
         make = CONFIGS[seed % len(CONFIGS)]
         what = f"seed {seed}: {kind}@{block}:{at}"
-        args, kernel = ("--duration", str(3 * BOUND_S)), {}
+        args, kernel = ("--duration", str(2 * BOUND_S)), {}
         if kind in CALLS:
             args = ("--duration", "0.1")
         elif kind in STANDS:
