@@ -3,15 +3,16 @@
 #
 # Installs what is missing, builds, and runs the tests.
 #
-#     sh tests/run.sh [--quick] [--sanitize] [-Doption=value ...]
+#     sh tests/run.sh [--quick] [--sanitize] [--fuzz] [-Doption=value ...]
 #
 #     --quick      suites lint and unit only
 #     --sanitize   in addition a build with AddressSanitizer and UBSan and one with
 #                  ThreadSanitizer, each running the suites unit and e2e
+#     --fuzz       in addition a build with clang that runs the suite fuzz
 #     -D...        handed to meson setup of every build
 #
 # Builds lie in ./b, or in the folder that MILLRACE_BUILD names; sanitizer builds beside
-# it with -asan and -tsan behind the name. The last line is always "N passed, N failed,
+# it with -asan, -tsan and -fuzz behind the name. The last line is always "N passed, N failed,
 # N skipped"; a test that timed out, and a build that failed, count as failed. Exit
 # status 0 only if none failed and some passed.
 set -u
@@ -24,6 +25,7 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 build=${MILLRACE_BUILD:-$source/b}
 quick=no
 sanitize=no
+fuzz=no
 options=
 passed=0
 failed=0
@@ -33,9 +35,10 @@ for argument in "$@"; do
 	case $argument in
 	--quick) quick=yes ;;
 	--sanitize) sanitize=yes ;;
+	--fuzz) fuzz=yes ;;
 	-D*) options="$options $argument" ;;
 	*)
-		echo "usage: tests/run.sh [--quick] [--sanitize] [-Doption=value ...]" >&2
+		echo "usage: tests/run.sh [--quick] [--sanitize] [--fuzz] [-Doption=value ...]" >&2
 		exit 2
 		;;
 	esac
@@ -134,6 +137,20 @@ sanitized() {
 	fi
 }
 
+# libFuzzer is clang's. A found input is printed, so that a log is enough to repeat it.
+fuzzed() {
+	launcher=
+	patience=1
+	CC=clang
+	export CC
+	run_build fuzz "$build-fuzz" "--suite fuzz --print-errorlogs" -Dcuda=disabled
+	for found in "$build-fuzz"/tests/fuzz/found_*/crash-* "$build-fuzz"/tests/fuzz/found_*/timeout-*; do
+		[ -e "$found" ] || continue
+		echo "run.sh: $found" >&2
+		base64 "$found" >&2
+	done
+}
+
 if ! sh "$source/deploy/packages.sh" build test; then
 	count_failed "packages are missing"
 	finish
@@ -147,4 +164,5 @@ else
 	run_build plain "$build" ""
 fi
 [ "$sanitize" = no ] || sanitized
+[ "$fuzz" = no ] || fuzzed
 finish
