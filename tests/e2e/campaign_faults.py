@@ -37,6 +37,8 @@ CALLS_MAX = 40  # more of one kind than a start makes
 STALL_MS = int(600 * PATIENCE)
 BOUND_S = 30 * PATIENCE  # for a whole run, whatever the fault: less than --duration
 
+STARTS = threading.Lock()
+
 ONLY = None
 if "--seed" in sys.argv:
     at = sys.argv.index("--seed")
@@ -79,7 +81,9 @@ def run(s, make, device, name, *args, **kernel):
     cfg = make(device, name)
     cfg["kernel"] = kernel
     started = time.monotonic()
-    r = s.start(cfg, *args, name=name).ended()
+    with STARTS:  # Scratch numbers its instances
+        instance = s.start(cfg, *args, name=name)
+    r = instance.ended()
     took = time.monotonic() - started
     check(took < BOUND_S, f"{device} took {took:.1f} s: {r.told()}")
     return r
