@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Copies a source with one fault in it: mutate.py NAME SOURCE COPY.
+
+A fault is a list of (text, text in its place). Each text must occur exactly once: when
+the source has changed so that a fault no longer fits, this fails and so does the build.
+"""
+import sys
+
+EXIT_IN_WAIT = (
+    "\t\tif (mr_load_acquire(&slot->ready) == seq + 1)\n\t\t\treturn MR_LEFT_NOT;\n"
+    "\t\tif (mr_load_relaxed(&w->host->exit) != 0)\n\t\t\treturn MR_LEFT_EXIT;\n"
+)
+LEFT = "\t\tif (left != MR_LEFT_NOT)\n\t\t\tbreak;\n"
+COUNT = "\t\tcount = in->count < w.lane->batch ? in->count : w.lane->batch;\n"
+DONE = "\t\t\tmr_store_release(&out->done, seq + 1);\n"
+PLAIN = "\t\t\tout->plain = (uint32_t)plain;\n"
+THREAD = "if (mr_kernel_view(lane, rx_port, &in[i], &v)) {\n\t\t\tfor (uint32_t s = 0; s < lane->chain_len; s++)"
+RESULT = "\t\tchanged |= mr_kernel_result(&out[i], &v, &in[i]);\n\t}\n\treturn changed;\n}\n\n/* Hands"
+FULL = "\treturn mr_ring_outstanding(r) > r->mask;\n"
+
+FAULTS = {
+    # A release or an acquire of the hand-over weakened to relaxed.
+    "ready_relaxed": [("mr_store_release(&s->ready,", "mr_store_relaxed(&s->ready,")],
+    "ready_mapped_relaxed": [("mr_store_release(&to->ready,", "mr_store_relaxed(&to->ready,")],
+    "done_relaxed": [("mr_store_release(&out->done,", "mr_store_relaxed(&out->done,")],
+    "wait_relaxed": [("mr_load_acquire(&slot->ready)", "mr_load_relaxed(&slot->ready)")],
+    "take_relaxed": [("mr_load_acquire(&s->done)", "mr_load_relaxed(&s->done)")],
+    # A hand-over before what is handed over.
+    "done_before_verdicts": [(DONE, ""), (COUNT, DONE[1:] + COUNT)],
+    "plain_after_done": [(PLAIN + DONE, DONE + PLAIN)],
+    "ready_before_count": [
+        ("\ts->count = (uint16_t)count;\n", ""),
+        ("\tr->head++;\n", "\ts->count = (uint16_t)count;\n\tr->head++;\n"),
+    ],
+    # A slot used again too early.
+    "full_ignored": [(FULL, "\t(void)r;\n\treturn false;\n")],
+    "release_before_done": [("return mr_load_acquire(&s->done) == tail + 1 ? s : NULL;", "return s;")],
+    # Off by one lap, or by one.
+    "full_off_by_one": [(FULL, "\treturn mr_ring_outstanding(r) > r->mask + 1;\n")],
+    "full_not_wrapping": [(FULL, "\treturn r->head >= r->tail + r->mask + 1;\n")],
+    "init_ready_given": [("->ready = seq + 1 - slots;", "->ready = seq + 1;")],
+    "init_done_done": [("->done = seq + 1 - slots;", "->done = seq + 1;")],
+    "ready_any_lap": [
+        ("mr_load_acquire(&slot->ready) == seq + 1", "mr_load_acquire(&slot->ready) >= seq + 1")
+    ],
+    "worker_skips": [("seq += w.lane->workers)", "seq += w.lane->workers + 1)")],
+    "worker_shares": [("seq = w.lane->first_seq + map->worker;;", "seq = w.lane->first_seq + 0 * map->worker;;")],
+    # The stop.
+    "exit_not_read": [
+        (EXIT_IN_WAIT, EXIT_IN_WAIT[: EXIT_IN_WAIT.index("\t\tif (mr_load_relaxed")])
+    ],
+    "exit_drops_slot": [
+        (LEFT, LEFT + "\t\tif (mr_load_relaxed(&w.host->exit) != 0) {\n\t\t\tleft = MR_LEFT_EXIT;\n\t\t\tbreak;\n\t\t}\n")
+    ],
+    "counters_not_published": [
+        ("\tif (b->thread == 0 && left != MR_LEFT_DIED) {\n\t\tmr_kernel_publish(&w);\n",
+         "\tif (b->thread == 0 && left != MR_LEFT_DIED) {\n")
+    ],
+    # Beside the slot.
+    "slot_not_masked": [("size_t at = seq & (w.lane->slots - 1);", "size_t at = seq - w.lane->first_seq;")],
+    "result_beside": [(RESULT, RESULT.replace("&out[i]", "&out[i + 4]"))],
+    # Another packet's data.
+    "first_descriptor_for_all": [(THREAD, THREAD.replace("in[i]", "in[0]"))],
+    "plain_always": [("out->plain = (uint32_t)plain;", "out->plain = (uint32_t)(plain | 1);")],
+}
+
+
+def main():
+    name, source, copy = sys.argv[1:]
+    with open(source, encoding="utf-8") as f:
+        text = f.read()
+    for old, new in FAULTS[name]:
+        if text.count(old) != 1:
+            sys.exit(f"mutate.py: {name}: {source} has {text.count(old)} times: {old}")
+        text = text.replace(old, new)
+    with open(copy, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+main()
