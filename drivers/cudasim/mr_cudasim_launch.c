@@ -2,44 +2,29 @@
 #include "mr_cudasim_priv.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static cpu_set_t sim_cpus;
-
 /*
- * A kernel may be launched from a thread that is bound to one core, and its
- * blocks must not inherit that. EAL binds its threads during start, so what the
- * process itself may use has to be noted before main.
+ * Signals belong to the application's threads; faults of the code itself stay open.
+ * A block runs where the thread that launches it may run, so that an application
+ * which keeps that thread off its polled cores keeps the blocks off as well.
  */
-__attribute__((constructor)) static void note_cpus(void)
-{
-	if (sched_getaffinity(0, sizeof(sim_cpus), &sim_cpus) != 0)
-		CPU_ZERO(&sim_cpus);
-}
-
-/* Signals belong to the application's threads; faults of the code itself stay open. */
 static int thread_start(pthread_t *ret_thread, void *(*run)(void *), void *argument)
 {
-	pthread_attr_t attr;
 	sigset_t all, old;
 	int rc;
 
-	pthread_attr_init(&attr);
-	if (CPU_COUNT(&sim_cpus) != 0)
-		(void)pthread_attr_setaffinity_np(&attr, sizeof(sim_cpus), &sim_cpus);
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	sigdelset(&all, SIGFPE);
 	sigdelset(&all, SIGILL);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(ret_thread, &attr, run, argument);
+	rc = pthread_create(ret_thread, NULL, run, argument);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
 	return rc;
 }
 

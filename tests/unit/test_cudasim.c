@@ -494,7 +494,7 @@ static void only_an_image_for_the_host_loads(void **state)
 	rig_close(&g);
 }
 
-static void blocks_run_free_of_the_launching_thread(void **state)
+static void blocks_run_where_the_launching_thread_may(void **state)
 {
 	static struct shared s;
 	struct rig g;
@@ -515,7 +515,7 @@ static void blocks_run_free_of_the_launching_thread(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 	for (unsigned int i = 0; i < 3; i++) {
 		assert_true(wait_word(&s.hello[i], 1));
-		assert_int_equal(s.cpus[i], CPU_COUNT(&all));
+		assert_int_equal(s.cpus[i], 1);
 		assert_int_equal(s.blocked[i], 1);
 		snprintf(name, sizeof(name), "mr-sim-%u", i);
 		assert_string_equal(s.name[i], name);
@@ -848,7 +848,7 @@ int main(void)
 		cmocka_unit_test(the_window_has_a_size),
 		cmocka_unit_test(device_memory_exports_as_a_file),
 		cmocka_unit_test(only_an_image_for_the_host_loads),
-		cmocka_unit_test(blocks_run_free_of_the_launching_thread),
+		cmocka_unit_test(blocks_run_where_the_launching_thread_may),
 		cmocka_unit_test(blocks_beyond_the_device_wait_in_silence),
 		cmocka_unit_test(a_counted_fault_hits_one_call),
 		cmocka_unit_test(a_stalled_block_is_deaf_and_an_idle_one_beats),
