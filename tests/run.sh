@@ -3,12 +3,14 @@
 #
 # Installs what is missing, builds, and runs the tests.
 #
-#     sh tests/run.sh [--quick] [--sanitize] [--fuzz] [-Doption=value ...]
+#     sh tests/run.sh [--quick] [--sanitize] [--fuzz] [--campaign] [-Doption=value ...]
 #
 #     --quick      suites lint and unit only
 #     --sanitize   in addition a build with AddressSanitizer and UBSan and one with
 #                  ThreadSanitizer, each running the suites unit and e2e
 #     --fuzz       in addition a build with clang that runs the suite fuzz
+#     --campaign   the suite campaign too: hundreds of injected faults, and signals at
+#                  every step of bring-up; takes long
 #     -D...        handed to meson setup of every build
 #
 # Builds lie in ./b, or in the folder that MILLRACE_BUILD names; sanitizer builds beside
@@ -26,6 +28,7 @@ build=${MILLRACE_BUILD:-$source/b}
 quick=no
 sanitize=no
 fuzz=no
+campaign=no
 options=
 passed=0
 failed=0
@@ -36,9 +39,10 @@ for argument in "$@"; do
 	--quick) quick=yes ;;
 	--sanitize) sanitize=yes ;;
 	--fuzz) fuzz=yes ;;
+	--campaign) campaign=yes ;;
 	-D*) options="$options $argument" ;;
 	*)
-		echo "usage: tests/run.sh [--quick] [--sanitize] [--fuzz] [-Doption=value ...]" >&2
+		echo "usage: tests/run.sh [--quick] [--sanitize] [--fuzz] [--campaign] [-Doption=value ...]" >&2
 		exit 2
 		;;
 	esac
@@ -160,8 +164,10 @@ launcher=
 patience=1
 if [ "$quick" = yes ]; then
 	run_build plain "$build" "--suite lint --suite unit"
-else
+elif [ "$campaign" = yes ]; then
 	run_build plain "$build" ""
+else
+	run_build plain "$build" "--no-suite campaign"
 fi
 [ "$sanitize" = no ] || sanitized
 [ "$fuzz" = no ] || fuzzed
