@@ -427,7 +427,7 @@ static void the_window_has_a_size(void **state)
 	void *a, *b;
 
 	(void)state;
-	rig_open(&g, "mem=1MiB,bar=128KiB");
+	rig_open(&g, "mem=1MiB,bar=128KiB,alias=1");
 	assert_int_equal(g.api->cuMemAlloc_v2(&p, 4 * PAGE), 0);
 	assert_int_equal(g.api->map(p, PAGE / 2, &a), MR_CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(g.api->map(p + 4096, PAGE, &a), MR_CUDA_ERROR_INVALID_VALUE);
@@ -446,7 +446,7 @@ static void the_window_has_a_size(void **state)
 	assert_int_equal(g.api->unmap(b), 0);
 	assert_int_equal(g.api->cuMemFree_v2(p), 0);
 	rig_close(&g);
-	rig_open(&g, "map=0");
+	rig_open(&g, "map=0,alias=1");
 	assert_null(g.api->map);
 	assert_null(g.api->unmap);
 	rig_close(&g);
