@@ -32,11 +32,19 @@ struct feature_names {
 	char name[MR_PORT_FEATURE_WORDS * 32][ETH_GSTRING_LEN];
 };
 
-static int ethtool(int fd, const char *ifname, void *command)
+/* A request about an interface; names too long were refused before. */
+static struct ifreq request(const char *ifname)
 {
 	struct ifreq r = {0};
 
-	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", ifname);
+	memcpy(r.ifr_name, ifname, strnlen(ifname, sizeof(r.ifr_name) - 1));
+	return r;
+}
+
+static int ethtool(int fd, const char *ifname, void *command)
+{
+	struct ifreq r = request(ifname);
+
 	r.ifr_data = command;
 	return ioctl(fd, SIOCETHTOOL, &r) < 0 ? -errno : 0;
 }
@@ -114,9 +122,8 @@ static bool is_offload(const char *feature)
 
 static int interface_check(int fd, const char *ifname, uint32_t mtu, struct mr_err *err)
 {
-	struct ifreq r = {0};
+	struct ifreq r = request(ifname);
 
-	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", ifname);
 	if (ioctl(fd, SIOCGIFFLAGS, &r) != 0)
 		return mr_err_set(err, -errno,
 			"kernel interface '%s': %s; see 'ip link' for the names that exist", ifname,
@@ -157,9 +164,8 @@ static void saved_path(const struct mr_port_kernel *k, char *path, size_t size)
 
 static void address_read(int fd, const char *ifname, uint8_t ret_address[8])
 {
-	struct ifreq r = {0};
+	struct ifreq r = request(ifname);
 
-	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", ifname);
 	memset(ret_address, 0, 8);
 	if (ioctl(fd, SIOCGIFHWADDR, &r) == 0)
 		memcpy(ret_address, r.ifr_hwaddr.sa_data, 6);
