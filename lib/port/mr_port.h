@@ -17,6 +17,9 @@
  * the wire; remove restores what was found. A process that is killed leaves that to
  * the next one of its name, by a file in EAL's runtime directory.
  *
+ * Its ring sees sent frames as well, which libpcap leaves out when it reads; when the
+ * ring runs over, those are among the missed of a port that also sends.
+ *
  * Thread   the control thread; mr_port_stats may be called from any.
  * Errors   0 or -errno with one sentence naming port, device and call.
  * Source   DPDK Programmer's Guide (Poll Mode Driver), ethtool ioctl(2) ABI,
