@@ -483,12 +483,14 @@ static void more_workers_than_the_device_holds_at_once_are_refused_with_both_num
 	rig_close(&r);
 }
 
-/* Another kernel on the device, which takes up all of it until its word is set. */
+/* Another kernel on the device: a block says that it has a place, and keeps it until word 0 is set.
+ */
 static void hog(uint64_t argument, uint32_t block, const uint32_t *fault)
 {
-	(void)block;
-	while (mr_load_acquire((const uint32_t *)(uintptr_t)argument) == 0 &&
-		mr_load_relaxed(fault) != MR_SIM_FAULT_DIE)
+	uint32_t *word = (uint32_t *)(uintptr_t)argument;
+
+	mr_store_release(&word[1 + block], 1);
+	while (mr_load_acquire(word) == 0 && mr_load_relaxed(fault) != MR_SIM_FAULT_DIE)
 		usleep(1000);
 }
 
@@ -514,6 +516,9 @@ static void a_worker_that_never_starts_is_named_and_can_do_no_harm_later(void **
 	must(&r, mr_gpu_drv_kernel_address(drv, word, &address, &r.err));
 	must(&r, mr_gpu_drv_module_load(drv, &image, &module, &r.err));
 	must(&r, mr_gpu_drv_launch(module, "hog", 7, 256, address, &launch, &r.err));
+	for (uint32_t i = 0; i < 7; i++)
+		while (mr_load_acquire((uint32_t *)word + 1 + i) == 0)
+			usleep(1000);
 	r.lane[1].workers = 2; /* one of them finds a place */
 	assert_int_equal(mr_gpu_launch(r.g, &r.lane[1], 1, 0, &r.err), -ETIME);
 	says(&r, "of lane 'body' (kernel mr_kernel_warp) did not start within");
