@@ -3,6 +3,7 @@
 
 #include "mr_base.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +31,15 @@ int mr_cmd_usage(const struct mr_cmd *self)
 	return MR_EXIT_USAGE;
 }
 
+/* A result that could not be written is a failure, whatever the command thought of it. */
+static int finish(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "millrace: standard output could not be written: %s\n", strerror(errno));
+	return status == MR_EXIT_CLEAN ? MR_EXIT_FAILURE : status;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -46,7 +56,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < MR_ARRAY_LEN(cmds); i++)
 		if (strcmp(argv[1], cmds[i].name) == 0)
-			return cmds[i].run(&cmds[i], argc - 1, argv + 1);
+			return finish(cmds[i].run(&cmds[i], argc - 1, argv + 1));
 	fprintf(stderr, "millrace: '%s' is not a command; see 'millrace --help'\n", argv[1]);
 	return MR_EXIT_USAGE;
 }

@@ -3,6 +3,7 @@
 """The command line: usage, configuration errors, and what check and stages print."""
 import json
 import pathlib
+import subprocess
 import sys
 
 from harness import (
@@ -135,6 +136,15 @@ def stages_lists_every_built_in_stage_with_its_parameters(s):
     for word in ("forward", "l2swap", "drop", "checksum", "reason", "port"):
         check(word in r.stdout, f"'{word}' is not in the JSON")
         check(word in text.stdout, f"'{word}' is not in the text")
+
+
+@case
+def a_result_that_cannot_be_written_is_status_1_with_a_sentence(s):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        r = subprocess.run([s.millrace, "stages", "--json"], stdout=full, stderr=subprocess.PIPE,
+            text=True, timeout=30, check=False)  # fmt: skip
+    check_equal(r.returncode, FAILURE, f"status: {r.stderr}")
+    check("could not be written" in r.stderr, f"no sentence: {r.stderr}")
 
 
 sys.exit(main())
