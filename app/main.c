@@ -4,8 +4,10 @@
 #include "mr_base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct mr_cmd cmds[] = {
 	{"run", "CONFIG [--duration S] [--idle-exit S] [--json] [--name NAME]",
@@ -40,8 +42,24 @@ static int finish(int status)
 	return status == MR_EXIT_CLEAN ? MR_EXIT_FAILURE : status;
 }
 
+/*
+ * A stream that was closed would lend its number to the next file opened, and what is
+ * printed would land there: in memory that DPDK shares, for one. Writes fail instead.
+ */
+static void hold_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
+	hold_streams();
 	if (argc < 2) {
 		print_help(stderr);
 		return MR_EXIT_USAGE;

@@ -49,10 +49,11 @@ static int eal_up(struct mr_setup *s, struct mr_err *err)
 	for (uint32_t i = 0; i < s->plan->eal_args_count; i++)
 		argv[argc++] = (char *)s->plan->eal_args[i];
 	if (rte_eal_init(argc, argv) < 0)
-		return mr_err_set(err, -rte_errno,
-			"DPDK's EAL did not start: %s; its own messages are above, "
-			"'millrace check' shows its arguments",
-			rte_strerror(rte_errno));
+		/* Not every way to fail sets rte_errno. */
+		return mr_err_set(err, rte_errno > 0 ? -rte_errno : -EIO,
+			"DPDK's EAL did not start: %s; its own messages are above, 'millrace "
+			"check' shows its arguments; does an instance '%s' run already?",
+			rte_errno > 0 ? rte_strerror(rte_errno) : "no reason given", s->plan->name);
 	started = true;
 	s->eal_runs = true;
 	return 0;

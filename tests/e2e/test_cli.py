@@ -147,4 +147,11 @@ def a_result_that_cannot_be_written_is_status_1_with_a_sentence(s):
     check("could not be written" in r.stderr, f"no sentence: {r.stderr}")
 
 
+@case
+def a_closed_output_is_status_1_too(s):
+    r = subprocess.run(["sh", "-c", '"$0" stages --json >&-', s.millrace], stderr=subprocess.PIPE,
+        text=True, timeout=30, check=False)  # fmt: skip
+    check_equal(r.returncode, FAILURE, f"status: {r.stderr}")
+
+
 sys.exit(main())
