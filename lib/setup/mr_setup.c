@@ -507,15 +507,17 @@ enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
 
 	for (uint32_t i = 0; i < s->plan->devices_count; i++) {
 		struct mr_setup_device *d = &s->devices[i];
+		enum mr_gpu_health health;
 
 		if (d->lanes == 0)
 			continue;
-		d->health = mr_gpu_watch(d->gpu, stall_ms(s->plan, i), err);
-		if (d->health == MR_GPU_STALLED)
+		health = mr_gpu_watch(d->gpu, stall_ms(s->plan, i), err);
+		mr_store_relaxed(&d->health, health);
+		if (health == MR_GPU_STALLED)
 			return MR_SETUP_GPU_STALLED;
-		if (d->health == MR_GPU_LOST)
+		if (health == MR_GPU_LOST)
 			return MR_SETUP_GPU_LOST;
-		if (d->health == MR_GPU_HOST_SILENT)
+		if (health == MR_GPU_HOST_SILENT)
 			return MR_SETUP_HOST_SILENT;
 	}
 	if (now - s->links_ns < LINKS_NS)

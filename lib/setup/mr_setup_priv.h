@@ -21,7 +21,7 @@ struct mr_setup_device {
 	bool registered[MR_PATH_STAGED];             /* with rte_extmem_register */
 	uint32_t lane[MR_LANES_MAX];                 /* launch index to lane index */
 	uint32_t lanes;
-	enum mr_gpu_health health;
+	uint32_t health;   /* enum mr_gpu_health; the watch writes, telemetry reads */
 	bool kernel_stays; /* it did not leave when it was told to */
 };
 

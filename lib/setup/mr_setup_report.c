@@ -90,7 +90,7 @@ static void lane(void *ctx, uint32_t i, struct mr_report_lane *r)
 	r->state = mr_lane_state_name((enum mr_lane_state)r->pub.state);
 	r->rx_path = mr_path_name(p->rx_path);
 	r->tx_path = mr_path_name(p->tx_path);
-	r->path_verdict = d->health == MR_GPU_HEALTHY ? r->rx_path : "unproven";
+	r->path_verdict = mr_load_relaxed(&d->health) == MR_GPU_HEALTHY ? r->rx_path : "unproven";
 	path_evidence(s, i, r);
 
 	mr_gpu_counters(d->gpu, s->lanes[i].launch_index, counters);
@@ -141,7 +141,7 @@ static void device(void *ctx, uint32_t i, struct mr_report_device *r)
 	memset(r, 0, sizeof(*r));
 	snprintf(r->name, sizeof(r->name), "%s", s->plan->devices[i].name);
 	r->provider = mr_gpu_info(s->devices[i].gpu)->provider;
-	r->health = health[s->devices[i].health];
+	r->health = health[mr_load_relaxed(&s->devices[i].health)];
 }
 
 void mr_setup_source_init(struct mr_setup *s)

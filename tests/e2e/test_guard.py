@@ -10,7 +10,8 @@ import sys
 
 import frames as fr
 from harness import (
-    Skipped, case, check, check_equal, check_frames, config, lane, main, swapped,
+    Skipped, case, check, check_equal, check_frames, config, lane, main,
+    sees_threads, swapped,
 )  # fmt: skip
 
 PATHS = ("direct", "pinned")
@@ -18,9 +19,8 @@ GIVEN = fr.make(600, seed=70)
 
 
 def cpu_has_keys():
-    with open(sys.argv[1], "rb") as f:
-        if b"__tsan_init" in f.read():
-            return False  # a build with ThreadSanitizer uses none, see mr_guard_init
+    if sees_threads(sys.argv[1]):
+        return False  # such a build uses none, see mr_guard_init
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
         return " ospke" in f.read()
 

@@ -244,7 +244,7 @@ static void a_mapping_has_the_size_that_was_asked_for(void **state)
 	uint8_t *p, *host, *second;
 
 	(void)state;
-	rig_open(&g, "mem=1MiB,bar=128KiB");
+	rig_open(&g, "mem=1MiB,bar=128KiB,alias=1");
 	assert_int_equal(mr_gpu_drv_mem_alloc(g.d, 4 * MR_GPU_DRV_PAGE, 0, (void **)&p, &g.err), 0);
 	/* The whole allocation would not fit into the window; one page does. */
 	assert_int_equal(
