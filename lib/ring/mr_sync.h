@@ -14,21 +14,12 @@
 #ifndef MR_SYNC_H
 #define MR_SYNC_H
 
-#include <stdint.h>
-
-#if defined(__CUDACC__)
-#define MR_HD __host__ __device__ static __forceinline__
-#else
-#define MR_HD static inline __attribute__((always_inline))
-#endif
+#include "mr_device.h"
 
 MR_HD uint32_t mr_load_acquire(const uint32_t *p)
 {
 #if defined(__CUDA_ARCH__)
-	uint32_t v;
-
-	asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-	return v;
+	return mr_device_load_acquire(p);
 #else
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 #endif
@@ -37,7 +28,7 @@ MR_HD uint32_t mr_load_acquire(const uint32_t *p)
 MR_HD void mr_store_release(uint32_t *p, uint32_t v)
 {
 #if defined(__CUDA_ARCH__)
-	asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
+	mr_device_store_release(p, v);
 #else
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 #endif
@@ -46,10 +37,7 @@ MR_HD void mr_store_release(uint32_t *p, uint32_t v)
 MR_HD uint32_t mr_load_relaxed(const uint32_t *p)
 {
 #if defined(__CUDA_ARCH__)
-	uint32_t v;
-
-	asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-	return v;
+	return mr_device_load_relaxed(p);
 #else
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 #endif
@@ -58,7 +46,7 @@ MR_HD uint32_t mr_load_relaxed(const uint32_t *p)
 MR_HD void mr_store_relaxed(uint32_t *p, uint32_t v)
 {
 #if defined(__CUDA_ARCH__)
-	asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
+	mr_device_store_relaxed(p, v);
 #else
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 #endif
@@ -67,7 +55,7 @@ MR_HD void mr_store_relaxed(uint32_t *p, uint32_t v)
 MR_HD void mr_store_relaxed_u64(uint64_t *p, uint64_t v)
 {
 #if defined(__CUDA_ARCH__)
-	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+	mr_device_store_relaxed_u64(p, v);
 #else
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 #endif
@@ -76,10 +64,7 @@ MR_HD void mr_store_relaxed_u64(uint64_t *p, uint64_t v)
 MR_HD uint64_t mr_load_relaxed_u64(const uint64_t *p)
 {
 #if defined(__CUDA_ARCH__)
-	uint64_t v;
-
-	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
-	return v;
+	return mr_device_load_relaxed_u64(p);
 #else
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 #endif

@@ -75,10 +75,7 @@ struct mr_worker {
 MR_HD uint64_t mr_kernel_clock_ns(void)
 {
 #if defined(__CUDA_ARCH__)
-	uint64_t t;
-
-	asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
-	return t;
+	return mr_device_clock_ns();
 #else
 	struct timespec ts;
 
@@ -101,6 +98,14 @@ MR_HD int mr_kernel_block_none(uint32_t x)
 	return __syncthreads_and(x == 0);
 #else
 	return x == 0;
+#endif
+}
+
+/* What a thread of a warp wrote, the others read from here on; shuffles alone do not order. */
+MR_HD void mr_kernel_warp_sync(void)
+{
+#if defined(__CUDA_ARCH__)
+	__syncwarp(0xffffffffu);
 #endif
 }
 
@@ -370,12 +375,13 @@ MR_HD uint32_t mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_bl
 
 				if (mr_kernel_is_warp_stage(stage)) {
 					flow = mr_kernel_warp_stage(stage, &ctx, &v);
-					continue;
+				} else {
+					ctx.size = 1;
+					if (rank == 0)
+						flow = mr_kernel_thread_stage(stage, &ctx, &v);
+					flow = mr_kernel_share(&v, flow);
 				}
-				ctx.size = 1;
-				if (rank == 0)
-					flow = mr_kernel_thread_stage(stage, &ctx, &v);
-				flow = mr_kernel_share(&v, flow);
+				mr_kernel_warp_sync();
 			}
 		}
 		if (rank == 0)

@@ -19,7 +19,11 @@
  * Memory. Only view->frame[0 .. length-1] may be read and written, and, when the
  * head is moved with mr_view_push, the bytes gained. Packet bytes are never
  * reached through `const __restrict__` or __ldg: the NIC rewrites them behind
- * the compiler's back. No allocation, no printing, no recursion, no globals.
+ * the compiler's back. A stage that reads whole frames does it by mr_frame_load_16
+ * and mr_frame_load_1, which the L1 cache never serves. What a thread of a warp
+ * has written, the others may read after __syncwarp; a shuffle orders nothing,
+ * and between two stages of a chain the kernel does it. No allocation, no printing, no recursion,
+ * no globals.
  *
  * Counters. mr_count() adds to one of the stage's own counters. They are summed
  * over workers by the host.
@@ -83,6 +87,26 @@ MR_HD enum mr_flow mr_drop(struct mr_view *v, enum mr_reason reason)
 	v->verdict = MR_DROP;
 	v->arg = (uint16_t)reason;
 	return MR_STOP;
+}
+
+/* mr_frame_load_16 reads 16 bytes of a frame in one access; p is aligned to 16. */
+MR_HD void mr_frame_load_16(const uint8_t *p, uint32_t ret_words[4])
+{
+#if defined(__CUDA_ARCH__)
+	mr_device_load_16(p, ret_words);
+#else
+	__builtin_memcpy(ret_words, p, 16);
+#endif
+}
+
+/* mr_frame_load_1 reads one byte of a frame. */
+MR_HD uint32_t mr_frame_load_1(const uint8_t *p)
+{
+#if defined(__CUDA_ARCH__)
+	return mr_device_load_1(p);
+#else
+	return *p;
+#endif
 }
 
 /* mr_group_sum adds v over the threads of a warp; every thread gets the sum. */

@@ -3,6 +3,9 @@
  * checksum: read every byte of the frame and add up the 16-bit one's-complement
  * sums (RFC 1071 section 1: big-endian words, an odd last byte padded with zero
  * on the right, carries folded). The frame is not changed.
+ *
+ * It is read in aligned pieces of 16 bytes, a thread one piece, and summed as
+ * 32-bit little-endian words: 2^32 and 2^16 are both 1 modulo 2^16 - 1.
  */
 #include "mr_stage.h"
 
@@ -19,21 +22,38 @@ MR_HD uint32_t mr_checksum_fold(uint64_t sum)
 	return (uint32_t)sum;
 }
 
-MR_HD enum mr_flow mr_stage_checksum(const struct mr_ctx *ctx, struct mr_view *v)
+/* The sum of what [begin, end) has of the 16 bytes at p, as little-endian words. */
+MR_HD uint64_t mr_checksum_chunk(const uint8_t *p, const uint8_t *begin, const uint8_t *end)
 {
-	const uint8_t *f = v->frame;
-	uint32_t words = v->length / 2;
 	uint64_t sum = 0;
 
-	for (uint32_t i = ctx->rank; i < words; i += ctx->size)
-		sum += (uint32_t)f[2 * i] << 8 | f[2 * i + 1];
-	if ((v->length & 1) != 0 && ctx->rank == 0)
-		sum += (uint32_t)f[v->length - 1] << 8;
-	sum = mr_group_sum(ctx, sum);
+	if (p >= begin && p + 16 <= end) {
+		uint32_t w[4];
+
+		mr_frame_load_16(p, w);
+		return (uint64_t)w[0] + w[1] + w[2] + w[3];
+	}
+	for (uint32_t i = p < begin ? (uint32_t)(begin - p) : 0; i < 16 && p + i < end; i++)
+		sum += mr_frame_load_1(p + i) << (i % 2 * 8);
+	return sum;
+}
+
+MR_HD enum mr_flow mr_stage_checksum(const struct mr_ctx *ctx, struct mr_view *v)
+{
+	uint32_t before = (uint32_t)((uintptr_t)v->frame % 16);
+	const uint8_t *end = v->frame + v->length;
+	uint64_t sum = 0;
+
+	for (const uint8_t *p = v->frame - before + 16 * ctx->rank; p < end; p += 16 * ctx->size)
+		sum += mr_checksum_chunk(p, v->frame, end);
+	sum = mr_checksum_fold(mr_group_sum(ctx, sum));
+	/* The sum of swapped words is the swapped sum (RFC 1071 section 2 B). */
+	if (before % 2 == 0)
+		sum = (sum & 0xff) << 8 | sum >> 8;
 	if (ctx->rank == 0) {
 		mr_count(ctx, MR_CHECKSUM_FRAMES, 1);
 		mr_count(ctx, MR_CHECKSUM_BYTES, v->length);
-		mr_count(ctx, MR_CHECKSUM_SUM, mr_checksum_fold(sum));
+		mr_count(ctx, MR_CHECKSUM_SUM, sum);
 	}
 	return MR_NEXT;
 }

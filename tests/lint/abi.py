@@ -17,6 +17,7 @@ import tree
 
 SHARED = [
     "lib/ring/mr_ring_abi.h",
+    "lib/ring/mr_device.h",
     "lib/ring/mr_sync.h",
     "lib/ring/mr_ring.h",
     "lib/stage/mr_stage.h",

@@ -1,42 +1,70 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What nvcc made of the persistent kernel.
+"""What nvcc made of the persistent kernel and of each stage.
 
 usage: image.py [NVCC]
-Packet bytes and tables change behind the kernel's back, so nothing may be loaded by the
-read-only path (ld.global.nc). A block of 256 threads must leave room for others, so an
-entry may not use more registers, stack or shared memory than its row says.
+The PTX: packet bytes and tables change behind the kernel's back, so nothing is loaded by the
+read-only path; a slot is handed over by acquire, fence and release with system scope and
+nowhere by less; a stage that calls mr_frame_load_16 has 16-byte loads, and a WARP stage loads
+no byte of a frame through the L1 cache. The report of ptxas: registers and shared memory have
+a ceiling, and neither an entry nor a stage uses local memory. The machine code too, where
+there is a cuobjdump. And making the image takes less than two minutes of processor time.
+
+For what is said of stages each is compiled as a kernel of its own.
 """
 import os
 import re
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import tree
 
-# entry: registers a thread, bytes of stack a thread, bytes of shared memory a block
-CEILING = {
-    "mr_kernel_thread": (64, 0, 64),
-    "mr_kernel_warp": (64, 32, 64),
-}
-SOURCE = os.path.join(tree.SOURCE, "lib/stage/mr_image.cu")
+# entry: registers a thread, bytes of shared memory a block
+CEILING = {"mr_kernel_thread": (64, 64), "mr_kernel_warp": (64, 64)}
+STAGE_REGISTERS = 64
+COMPILE_SECONDS = 120
+
+IMAGE = os.path.join(tree.SOURCE, "lib/stage/mr_image.cu")
+FOLDERS = ("lib/base", "lib/ring", "lib/stage", "drivers/cudasim")
+STAGE_KERNEL = """
+extern "C" __global__ void stage_{name}(struct mr_ctx ctx, struct mr_view v, struct mr_view *out)
+{{
+	if (mr_stage_{name}(&ctx, &v) == MR_NEXT)
+		*out = v;
+}}
+"""
+
+# What may not be in PTX, and why.
+NOT_IN_PTX = [
+    (r"\bld\.global\.nc\b|\bld\.const\b|\bldu\b|\btex\.", "the read-only path may be stale"),
+    (r"\b(ld|st)\.(acquire|release)\.(cta|cluster|gpu)\b", "the host is outside that scope"),
+    (r"\b(membar\.(cta|gl)|fence\.\w+\.(cta|cluster|gpu))\b", "the host is outside that scope"),
+    (r"\bld\.volatile\b|\bst\.volatile\b", "volatile hands nothing over"),
+    (r"^\s*\.local\b", "local memory"),
+]
+FENCE = r"\b(membar|fence\.(sc|acq_rel))\.sys\b"
 
 
-def nvcc(tool, folder, *options):
-    include = [f"-I{tree.SOURCE}/{d}" for d in ("lib/base", "lib/ring", "lib/stage")]
-    include.append(f"-I{tree.SOURCE}/drivers/cudasim")
-    run = subprocess.run(
-        [tool, "-std=c++17", "-O3", *include, *options, SOURCE],
+def run(command, folder):
+    done = subprocess.run(
+        command,
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    if run.returncode != 0:
-        print(run.stdout)
+    if done.returncode != 0:
+        print(done.stdout)
         sys.exit(1)
-    return run.stdout
+    return done.stdout
+
+
+def nvcc(tool, folder, source, *options):
+    include = ["-I" + os.path.join(tree.SOURCE, d) for d in FOLDERS]
+    return run([tool, "-std=c++17", "-O3", *include, *options, source], folder)
 
 
 def codes(tool):
@@ -47,51 +75,180 @@ def codes(tool):
     return [c for c in wanted if "sm_" + c in known.stdout.split()]
 
 
-def check_ptx(tool, folder, code, verdict):
+def stages():
+    """(name, work) of every built-in stage."""
+    return re.findall(r"^STAGE\((\w+), (\w+)\)", tree.text("lib/stage/mr_stages.def"), re.M)
+
+
+def entries_of(ptx):
+    """Entry to its lines; what is outside of all entries is under ''."""
+    found = {"": []}
+    name = ""
+    for line in ptx.split("\n"):
+        m = re.match(r"(?:\.visible )?\.entry (\w+)", line)
+        name = m.group(1) if m else name
+        found.setdefault(name, []).append(line)
+        name = "" if line == "}" else name
+    return found
+
+
+def ptx_of(tool, folder, source, code):
     path = os.path.join(folder, "image.ptx")
-    nvcc(tool, folder, "-ptx", f"-arch=compute_{code}", "-o", path)
+    nvcc(tool, folder, source, "-ptx", f"-arch=compute_{code}", "-o", path)
     with open(path, encoding="utf-8") as f:
-        for number, line in enumerate(f, 1):
-            if "ld.global.nc" in line or "ld.const" in line:
-                verdict.bad(f"compute_{code}, PTX line {number}: {line.strip()}")
+        return entries_of(f.read())
+
+
+def check_not(name, lines, where, verdict):
     verdict.checked += 1
+    for line in lines:
+        for pattern, why in NOT_IN_PTX:
+            if re.search(pattern, line):
+                verdict.bad(f"{where}: {name or 'outside of entries'}: {line.strip()}: {why}")
 
 
-def check_ceiling(entry, code, words, verdict):
-    if entry not in CEILING:
-        verdict.bad(f"sm_{code}: the entry {entry} has no ceiling in image.py")
-        return
-    measured = []
-    for pattern in (r"Used (\d+) registers", r"(\d+) bytes stack frame", r"(\d+) bytes smem"):
-        m = re.search(pattern, words)
-        measured.append(int(m.group(1)) if m else 0)
-    for what, value, most in zip(
-        ("registers", "bytes of stack", "bytes of shared memory"), measured, CEILING[entry]
+def check_handover(name, lines, where, verdict):
+    """READY is acquired, then all fence, meet at a barrier, and DONE is released."""
+    text = "\n".join(lines)
+    at = []
+    verdict.checked += 1
+    for what, pattern in (
+        ("acquire of READY", r"\bld\.acquire\.sys\.global\.u32\b"),
+        ("fence of system scope", FENCE),
+        ("barrier that counts what changed", r"\b(bar|barrier)\S*\.red\b"),
+        ("release of DONE", r"\bst\.release\.sys\.global\.u32\b"),
     ):
+        m = re.search(pattern, text)
+        if m is None:
+            verdict.bad(f"{where}: {name}: no {what}")
+            return
+        at.append((m.start(), what))
+    if at != sorted(at):
+        verdict.bad(f"{where}: {name}: not in this order: {', '.join(w for _, w in at)}")
+
+
+def check_stage(name, work, lines, where, verdict):
+    text = "\n".join(lines)
+    verdict.checked += 1
+    claims = "mr_frame_load_16(" in tree.text(f"lib/stage/mr_stage_{name}.cu")
+    wide = re.search(r"\bld\.relaxed\.sys\.global\.v4\.u32\b", text)
+    if claims and not wide:
+        verdict.bad(f"{where}: stage {name}: no 16-byte load, though it calls mr_frame_load_16")
+    if work == "WARP":
+        for m in re.finditer(r"\bld(\.global)?(\.v\d)?\.[usb]8\b.*", text):
+            verdict.bad(f"{where}: stage {name}: {m.group(0)}: a byte may come from the L1 cache")
+
+
+def measures(log):
+    """(entry, code, words) as ptxas -v reports them."""
+    part = re.split(r"Compiling entry function '(\w+)' for 'sm_(\d+)'", log)
+    return [tuple(part[i : i + 3]) for i in range(1, len(part), 3)]
+
+
+def check_measures(entry, code, words, most, verdict):
+    value = []
+    for pattern in (
+        r"Used (\d+) registers",
+        r"(\d+) bytes smem",
+        r"(\d+) bytes stack frame",
+        r"(\d+) bytes spill stores",
+        r"(\d+) bytes spill loads",
+    ):
+        m = re.search(pattern, words)
+        value.append(int(m.group(1)) if m else 0)
+    names = ("registers", "bytes of shared memory", "bytes of stack", "bytes of spill stores")
+    verdict.checked += len(value)
+    for what, v, limit in zip(names + ("bytes of spill loads",), value, most + (0, 0, 0)):
+        if v > limit:
+            verdict.bad(f"sm_{code}: {entry} uses {v} {what}, at most {limit} are allowed")
+    print(
+        f"sm_{code} {entry}: {value[0]} registers, {value[1]} B shared, {value[2]} B stack, "
+        f"{value[3]} B spilled"
+    )
+
+
+def check_machine_code(sass, verdict):
+    """The same in the instructions that the GPU gets."""
+    for part in re.split(r"\bFunction : ", sass)[1:]:
+        name = part.split()[0]
         verdict.checked += 1
-        if value > most:
-            verdict.bad(f"sm_{code}: {entry} uses {value} {what}, at most {most} are allowed")
-    print(f"sm_{code} {entry}: {measured[0]} registers, {measured[1]} B stack, {measured[2]} B shared")
+        for pattern, why in (
+            (r"\bLDG\S*\.CONSTANT\b", "the read-only path may be stale"),
+            (r"\b(LDL|STL)\b", "local memory"),
+        ):
+            if re.search(pattern, part):
+                verdict.bad(f"machine code of {name}: {re.search(pattern, part).group(0)}: {why}")
+        wanted = [r"\bLDG\S*\.STRONG\.SYS\b", r"\bMEMBAR\S*\.SYS\b", r"\bSTG?\S*\.STRONG\.SYS\b"]
+        if name == "mr_kernel_warp":
+            wanted.append(r"\bLDG\S*\.128\S*\.STRONG\.SYS\b")
+        for pattern in wanted:
+            if not re.search(pattern, part):
+                verdict.bad(f"machine code of {name}: nothing matches {pattern}")
+
+
+def check_entries(tool, folder, gpus, verdict):
+    for code in (gpus[0], gpus[-1]):
+        for name, lines in ptx_of(tool, folder, IMAGE, code).items():
+            check_not(name, lines, f"compute_{code}", verdict)
+            if name in CEILING:
+                check_handover(name, lines, f"compute_{code}", verdict)
+    options = []
+    for code in gpus:
+        options += ["-gencode", f"arch=compute_{code},code=sm_{code}"]
+    for code in (gpus[0], gpus[-1]):
+        options += ["-gencode", f"arch=compute_{code},code=compute_{code}"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    log = nvcc(tool, folder, IMAGE, "-fatbin", *options, "-Xptxas", "-v", "-o", "image.fatbin")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"the image takes {seconds:.1f} s of processor time")
+    verdict.checked += 1
+    if seconds >= COMPILE_SECONDS:
+        verdict.bad(f"the image takes {seconds:.0f} s, at most {COMPILE_SECONDS} are allowed")
+    found = measures(log)
+    if len(found) != len(CEILING) * len(gpus):
+        verdict.bad(f"{len(found)} entries compiled, {len(CEILING) * len(gpus)} expected")
+    for entry, code, words in found:
+        if entry in CEILING:
+            check_measures(entry, code, words, CEILING[entry], verdict)
+        else:
+            verdict.bad(f"sm_{code}: the entry {entry} has no ceiling in image.py")
+
+
+def check_stages(tool, folder, gpus, verdict):
+    source = os.path.join(folder, "stages.cu")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write('#include "mr_kernel.h"\n')
+        for name, _ in stages():
+            f.write(STAGE_KERNEL.format(name=name))
+    for code in (gpus[0], gpus[-1]):
+        ptx = ptx_of(tool, folder, source, code)
+        for name, work in stages():
+            check_not(name, ptx["stage_" + name], f"compute_{code}", verdict)
+            check_stage(name, work, ptx["stage_" + name], f"compute_{code}", verdict)
+        log = nvcc(tool, folder, source, "-cubin", f"-arch=sm_{code}", "-Xptxas", "-v", "-o", "s")
+        found = measures(log)
+        if {e for e, _, _ in found} != {"stage_" + name for name, _ in stages()}:
+            verdict.bad(f"sm_{code}: ptxas reports other stages than mr_stages.def has")
+        for entry, gpu, words in found:
+            check_measures(entry, gpu, words, (STAGE_REGISTERS, 0), verdict)
 
 
 def main():
     if len(sys.argv) < 2:
         tree.skip("nvcc is not installed")
     tool = sys.argv[1]
+    beside = os.path.join(os.path.dirname(os.path.realpath(tool)), "cuobjdump")
+    cuobjdump = beside if os.path.exists(beside) else shutil.which("cuobjdump")
     verdict = tree.Verdict()
     with tempfile.TemporaryDirectory() as folder:
         gpus = codes(tool)
-        for code in (gpus[0], gpus[-1]):
-            check_ptx(tool, folder, code, verdict)
-        options = []
-        for code in gpus:
-            options += ["-gencode", f"arch=compute_{code},code=sm_{code}"]
-        log = nvcc(tool, folder, "-fatbin", *options, "-Xptxas", "-v", "-o", "image.fatbin")
-    entries = re.split(r"Compiling entry function '(\w+)' for 'sm_(\d+)'", log)
-    if len(entries) // 3 != len(CEILING) * len(gpus):
-        verdict.bad(f"{len(entries) // 3} entries compiled, {len(CEILING) * len(gpus)} expected")
-    for i in range(1, len(entries), 3):
-        check_ceiling(entries[i], entries[i + 1], entries[i + 2], verdict)
+        check_entries(tool, folder, gpus, verdict)
+        check_stages(tool, folder, gpus, verdict)
+        if cuobjdump is None:
+            print("no cuobjdump: the machine code is not looked at")
+        else:
+            check_machine_code(run([cuobjdump, "-sass", "image.fatbin"], folder), verdict)
     verdict.done("measures")
 
 

@@ -304,6 +304,7 @@ static void checksum_adds_up_what_the_frames_hold(void **state)
 	w->lane.chain[0].counter_base = 5;
 	for (uint32_t i = 0; i < BATCH; i++) {
 		d[i] = make(w, i, 14 + i * 101);
+		d[i].head = (uint16_t)(d[i].head + i * 3); /* every place in 16 bytes */
 		bytes += d[i].length;
 		sum += reference_sum(frame_at(w, d[i]), d[i].length);
 	}
