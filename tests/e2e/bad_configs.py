@@ -16,10 +16,10 @@ import pathlib
 import subprocess
 import sys
 
+from harness import Failed, Skipped, validate
+
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
-VALIDATE = SOURCE / "tests" / "schema" / "validate.py"
-SCHEMA = SOURCE / "tests" / "schema" / "check.schema.json"
 
 
 def check(millrace, *args):
@@ -38,8 +38,13 @@ def expectations(path):
 
 def fits_schema(stdout):
     """'' if it does or nothing can tell (jsonschema is not installed)."""
-    done = subprocess.run([sys.executable, VALIDATE, SCHEMA, "-"], input=stdout, capture_output=True)
-    return "" if done.returncode in (0, 77) else done.stderr.decode()
+    try:
+        validate("check.schema.json", stdout.decode())
+    except Skipped:
+        return ""
+    except Failed as why:
+        return str(why)
+    return ""
 
 
 def judge(millrace, path):

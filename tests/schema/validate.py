@@ -4,6 +4,7 @@
 
 Exit status: 0 yes; 1 no, with the reason on stderr; 2 usage; 77 jsonschema is not installed.
 """
+import functools
 import json
 import pathlib
 import sys
@@ -11,8 +12,7 @@ import sys
 try:
     import jsonschema
 except ImportError:
-    print("validate.py: python3-jsonschema is not installed", file=sys.stderr)
-    sys.exit(77)
+    jsonschema = None
 
 
 def only_once(pairs):
@@ -32,29 +32,38 @@ def reasons(error, depth=0):
         yield from reasons(jsonschema.exceptions.best_match(error.context), depth + 1)
 
 
+@functools.lru_cache(maxsize=None)
+def validator(path):
+    schema = json.loads(path.read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    resolver = jsonschema.RefResolver(path.as_uri(), schema)
+    return jsonschema.Draft7Validator(schema, resolver=resolver)
+
+
+def complaints(path, text):
+    """What keeps text from being one line with one JSON object of the schema at path."""
+    if text.count("\n") != 1 or not text.endswith("\n"):
+        return ["not exactly one line"]
+    try:
+        instance = json.loads(text, object_pairs_hook=only_once)
+    except ValueError as error:
+        return [str(error)]
+    return ["\n".join(reasons(e)) for e in validator(path).iter_errors(instance)]
+
+
 def main(argv):
     if len(argv) != 3:
         print(__doc__, file=sys.stderr)
         return 2
+    if jsonschema is None:
+        print("validate.py: python3-jsonschema is not installed", file=sys.stderr)
+        return 77
     path = pathlib.Path(argv[1]).resolve()
-    schema = json.loads(path.read_text())
     text = sys.stdin.read() if argv[2] == "-" else pathlib.Path(argv[2]).read_text()
-    if text.count("\n") != 1 or not text.endswith("\n"):
-        print(f"validate.py: {argv[2]} is not exactly one line", file=sys.stderr)
-        return 1
-    try:
-        instance = json.loads(text, object_pairs_hook=only_once)
-    except ValueError as error:
-        print(f"validate.py: {argv[2]}: {error}", file=sys.stderr)
-        return 1
-    jsonschema.Draft7Validator.check_schema(schema)
-    resolver = jsonschema.RefResolver(path.as_uri(), schema)
-    validator = jsonschema.Draft7Validator(schema, resolver=resolver)
-    errors = list(validator.iter_errors(instance))
-    for error in errors:
-        print(f"validate.py: {argv[2]} against {path.name}:", file=sys.stderr)
-        print("\n".join(reasons(error)), file=sys.stderr)
-    return 1 if errors else 0
+    found = complaints(path, text)
+    for complaint in found:
+        print(f"validate.py: {argv[2]} against {path.name}:\n{complaint}", file=sys.stderr)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
