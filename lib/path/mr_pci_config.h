@@ -135,8 +135,9 @@ struct mr_pci_config {
 void mr_pci_config_parse(const void *bytes, size_t size, struct mr_pci_config *ret_config);
 
 /*
- * mr_pci_config_reason puts seen of config's part into words that end a sentence
- * about it: "root is needed to read it (the kernel gave 64 bytes)". Static text.
+ * mr_pci_config_reason puts seen of config's part into words: "there", "not there", or
+ * "unknown: " and why, as in "unknown: root is needed to read it (the kernel gave the
+ * header only)". Static text.
  */
 const char *mr_pci_config_reason(const struct mr_pci_config *config, enum mr_pci_seen seen);
 
