@@ -342,7 +342,7 @@ MR_HD enum mr_flow mr_kernel_share(struct mr_view *v, enum mr_flow flow)
 	words[0] = __shfl_sync(0xffffffffu, words[0], 0);
 	words[1] = __shfl_sync(0xffffffffu, words[1], 0);
 	flow = (enum mr_flow)__shfl_sync(0xffffffffu, (int)flow, 0);
-	v->frame += (words[0] >> 16) - v->head;
+	v->frame += (int32_t)((words[0] >> 16) - v->head);
 	v->length = words[0] & 0xffff;
 	v->head = words[0] >> 16;
 	v->verdict = (uint8_t)words[1];

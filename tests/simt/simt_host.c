@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Compiled with the instrumentation of ThreadSanitizer: what this file and the
+ * ring's header read and write is the host's. It copies by loops, since the C
+ * library is not instrumented.
+ */
+#include "simt_host.h"
+
+#include "mr_base.h"
+#include "simt.h"
+
+#include <stdlib.h>
+
+static uint64_t address(const void *p)
+{
+	return (uint64_t)(uintptr_t)p;
+}
+
+void simt_host_init(struct simt_host *h)
+{
+	struct simt_arena *a = h->arena;
+	struct mr_err err;
+
+	if (mr_ring_init(&h->ring, a->in, NULL, a->out, SIMT_SLOTS, SIMT_BATCH, SIMT_FIRST_SEQ,
+		    &err) != 0)
+		abort();
+	a->lane.region = address(a->region);
+	a->lane.in = address(a->in);
+	a->lane.out = address(a->out);
+	a->lane.workers_ctl = address(a->ctl);
+	a->lane.counters_out = address(a->counters_out);
+	a->lane.counters_acc = address(a->counters_acc);
+	a->lane.region_units = sizeof(a->region) / MR_UNIT;
+	a->lane.room = SIMT_ROOM;
+	a->lane.in_stride = MR_SLOT_BYTES(SIMT_BATCH);
+	a->lane.out_stride = MR_SLOT_BYTES(SIMT_BATCH);
+	a->lane.slots = SIMT_SLOTS;
+	a->lane.batch = SIMT_BATCH;
+	a->lane.workers = h->workers;
+	a->lane.tx_count = MR_TX_MAX;
+	a->lane.first_seq = SIMT_FIRST_SEQ;
+	for (uint32_t i = 0; i < SIMT_WORKERS; i++) {
+		a->map[i].lane = 0;
+		a->map[i].worker = i;
+	}
+	a->launch.lanes = address(&a->lane);
+	a->launch.map = address(a->map);
+	a->launch.host_ctl = address(&a->host);
+	a->launch.blocks = h->workers;
+	h->given = 0;
+	h->taken = 0;
+}
+
+static uint8_t *frame_of(const struct simt_host *h, const struct simt_packet *p)
+{
+	return h->arena->region + (size_t)p->d.position * MR_UNIT + p->d.head;
+}
+
+static void allow(const struct simt_host *h, const struct simt_slot *s, bool allowed)
+{
+	for (uint32_t i = 0; h->lanes && i < s->count; i++)
+		if (s->packet[i].good)
+			simt_memory_allow(
+				frame_of(h, &s->packet[i]), s->packet[i].d.length, allowed);
+}
+
+static void give(struct simt_host *h)
+{
+	const struct simt_slot *s = &h->slots[h->given++];
+	struct mr_desc_in *d = mr_slot_desc_in(mr_ring_in(&h->ring, h->ring.head));
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct simt_packet *p = &s->packet[i];
+
+		for (uint32_t k = 0; p->good && k < p->d.length; k++)
+			frame_of(h, p)[k] = p->frame[k];
+		d[i] = p->d;
+	}
+	allow(h, s, true);
+	mr_ring_give(&h->ring, s->count, s->rx_port);
+}
+
+static bool take(struct simt_host *h)
+{
+	const struct simt_slot *s = &h->slots[h->taken];
+	struct simt_taken *t = &h->outcome->slot[h->taken];
+	const struct mr_slot_out *out = mr_ring_take(&h->ring);
+
+	if (out == NULL)
+		return false;
+	t->plain = out->plain;
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct simt_packet *p = &s->packet[i];
+
+		t->d[i] = mr_slot_desc_out(out)[i];
+		for (uint32_t k = 0; p->good && k < p->d.length; k++)
+			t->buffer[i][k] = frame_of(h, p)[k];
+	}
+	allow(h, s, false);
+	mr_ring_release(&h->ring);
+	h->taken++;
+	return true;
+}
+
+/* What the workers leave behind; false while one has not left. */
+static bool finish(struct simt_host *h)
+{
+	struct simt_outcome *o = h->outcome;
+	struct simt_arena *a = h->arena;
+	uint32_t left[SIMT_WORKERS];
+
+	for (uint32_t w = 0; w < h->workers; w++) {
+		left[w] = mr_load_acquire(&a->ctl[w].left);
+		if (left[w] == MR_LEFT_NOT)
+			return false;
+	}
+	for (uint32_t w = 0; w < h->workers; w++) {
+		o->left |= left[w];
+		o->done += a->ctl[w].seq;
+		for (uint32_t i = 0; i < MR_COUNTERS_MAX; i++)
+			o->counters[i] += a->counters_out[w][i];
+	}
+	return true;
+}
+
+static uint32_t draw(struct simt_host *h, uint32_t below)
+{
+	h->draw = h->draw * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(h->draw >> 33) % below;
+}
+
+bool simt_host_step(void *argument)
+{
+	struct simt_host *h = argument;
+
+	if (h->silent)
+		return finish(h);
+	mr_store_relaxed(&h->arena->host.beat, mr_load_relaxed(&h->arena->host.beat) + 1);
+	if (h->given < SIMT_GIVEN && !mr_ring_full(&h->ring) && draw(h, 2) == 0)
+		give(h);
+	else if (h->taken < h->given)
+		(void)take(h);
+	if (h->taken < SIMT_GIVEN)
+		return false;
+	mr_store_relaxed(&h->arena->host.exit, 1);
+	return finish(h);
+}
+
+void simt_host_reference(struct simt_host *h, mr_sim_entry entry)
+{
+	while (h->taken < SIMT_GIVEN) {
+		h->arena->lane.first_seq = h->ring.head;
+		while (h->given < SIMT_GIVEN && !mr_ring_full(&h->ring))
+			give(h);
+		mr_store_relaxed(&h->arena->host.exit, 1);
+		for (uint32_t w = 0; w < h->workers; w++)
+			entry(address(&h->arena->launch), w, NULL);
+		while (take(h))
+			;
+		for (uint32_t i = 0; i < MR_COUNTERS_MAX; i++)
+			h->outcome->counters[i] = 0;
+		(void)finish(h);
+	}
+}
+
+bool simt_host_words_step(void *argument)
+{
+	struct simt_seen *seen = argument;
+
+	if (mr_load_acquire(&seen->words[0]) == 0)
+		return false;
+	seen->right = true;
+	for (uint32_t i = 1; i < seen->words_count; i++)
+		if (seen->words[i] != 1)
+			seen->right = false;
+	return true;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * simt_host - the lane and the NIC of a SIMT run, on the shipped ring.
+ *
+ * The same slots go through the device form of the kernel, lanes against host, and
+ * through the host form, which is the specification; the results are compared by
+ * test_simt.c. This side writes frames before it gives their slot and reads them
+ * after it has taken it, as DMA would, so that an order that is missing is seen.
+ */
+#ifndef SIMT_HOST_H
+#define SIMT_HOST_H
+
+#include "mr_image.h"
+#include "mr_ring.h"
+
+#define SIMT_SLOTS 4u
+#define SIMT_BATCH 40u
+#define SIMT_ROOM 1088u
+#define SIMT_WORKERS 2u
+#define SIMT_GIVEN 7u /* slots a run: the ring is lapped */
+#define SIMT_FIRST_SEQ (UINT32_MAX - 2)
+
+/* What host and lanes share. */
+struct simt_arena {
+	uint8_t region[SIMT_SLOTS * SIMT_BATCH * SIMT_ROOM] __attribute__((aligned(64)));
+	uint8_t in[SIMT_SLOTS * MR_SLOT_BYTES(SIMT_BATCH)] __attribute__((aligned(64)));
+	uint8_t out[SIMT_SLOTS * MR_SLOT_BYTES(SIMT_BATCH)] __attribute__((aligned(64)));
+	struct mr_host_ctl host __attribute__((aligned(64)));
+	struct mr_worker_ctl ctl[SIMT_WORKERS];
+	uint64_t counters_out[SIMT_WORKERS][MR_COUNTERS_MAX];
+	uint64_t counters_acc[SIMT_WORKERS][MR_COUNTERS_MAX];
+	struct mr_lane_dev lane;
+	struct mr_worker_map map[SIMT_WORKERS];
+	struct mr_launch launch;
+};
+
+/* A packet to give; the frame is in the buffer where the descriptor is good. */
+struct simt_packet {
+	struct mr_desc_in d;
+	bool good;
+	uint8_t frame[SIMT_ROOM];
+};
+
+struct simt_slot {
+	uint32_t count;
+	uint8_t rx_port;
+	struct simt_packet packet[SIMT_BATCH];
+};
+
+/* What came of them. */
+struct simt_taken {
+	uint32_t plain;
+	struct mr_desc_out d[SIMT_BATCH];
+	uint8_t buffer[SIMT_BATCH][SIMT_ROOM]; /* of good packets, as far as there was a frame */
+};
+
+struct simt_outcome {
+	struct simt_taken slot[SIMT_GIVEN];
+	uint64_t counters[MR_COUNTERS_MAX]; /* sum over the workers */
+	uint32_t done, left;                /* sum of slots; OR of the workers' enum mr_left */
+};
+
+struct simt_host {
+	struct simt_arena *arena;
+	const struct simt_slot *slots; /* SIMT_GIVEN */
+	uint32_t workers;
+	uint64_t draw;
+	bool lanes;  /* the other side are lanes: they are allowed frames slot by slot */
+	bool silent; /* gives nothing and does not beat */
+	struct mr_ring ring;
+	uint32_t given, taken;
+	struct simt_outcome *outcome;
+};
+
+/* Lays out the arena for a run; chain and counters are the caller's. */
+void simt_host_init(struct simt_host *h);
+/* A step of the run against lanes, for struct simt_grid; argument is the simt_host. */
+bool simt_host_step(void *argument);
+/* All slots through an entry of the host form. */
+void simt_host_reference(struct simt_host *h, mr_sim_entry entry);
+
+/* Waits for word 0 of struct simt_seen and reads the others. */
+struct simt_seen {
+	const uint32_t *words;
+	uint32_t words_count;
+	bool right; /* all others were 1 */
+};
+bool simt_host_words_step(void *argument);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* simt_image - the kernel entries that simt_image.c compiles from device sources. */
+#ifndef SIMT_IMAGE_H
+#define SIMT_IMAGE_H
+
+#include "mr_stage.h"
+
+struct simt_share {
+	const struct mr_view *given;
+	struct mr_view *got;
+	uint32_t *flow;
+};
+
+struct simt_sum {
+	uint64_t *given, *got;
+};
+
+void mr_kernel_thread(const struct mr_launch *l);
+void mr_kernel_warp(const struct mr_launch *l);
+void simt_entry_share(const void *argument);
+void simt_entry_group_sum(const void *argument);
+void simt_entry_warp_sync(const void *argument);
+
+#endif

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device form of the kernel and of every stage, lane by lane (simt.h), against
+ * the host form: same slots, same frames, same counters, whatever the schedule.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mr_base.h"
+#include "mr_stage.h"
+#include "simt.h"
+#include "simt_faults.h"
+#include "simt_host.h"
+#include "simt_image.h"
+
+#define TURNS 3000000u
+
+static struct simt_slot slots[SIMT_GIVEN];
+static struct simt_outcome by_lanes, by_host;
+static struct simt_arena arena;
+static struct simt_host host;
+
+static uint64_t drawn;
+
+static uint32_t draw(uint32_t below)
+{
+	drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(drawn >> 33) % below;
+}
+
+static void entry_thread(const void *argument)
+{
+	mr_kernel_thread(argument);
+}
+
+static void entry_warp(const void *argument)
+{
+	mr_kernel_warp(argument);
+}
+
+/* What is run: an entry, its division, and the shape of the grid. */
+struct shape {
+	enum mr_work work;
+	uint32_t blocks, threads;
+};
+
+static const struct shape shapes[] = {
+	{MR_WORK_THREAD, 1, 64},
+	{MR_WORK_WARP, 1, 64},
+	{MR_WORK_THREAD, 2, 32},
+	{MR_WORK_WARP, 2, 32},
+	{MR_WORK_WARP, 1, 96},
+	{MR_WORK_WARP, 2, 256},
+	{MR_WORK_THREAD, 1, 256},
+};
+
+/* A descriptor that must be dropped: out of the region, of the buffer, or a runt. */
+static struct mr_desc_in hostile(uint32_t position)
+{
+	const uint32_t units = sizeof(arena.region) / MR_UNIT;
+
+	switch (draw(7)) {
+	case 0:
+		return (struct mr_desc_in){UINT32_MAX - draw(100), 60, 0};
+	case 1:
+		return (struct mr_desc_in){units - SIMT_ROOM / MR_UNIT + 1 + draw(16), 60, 0};
+	case 2:
+		return (struct mr_desc_in){position, SIMT_ROOM, (uint16_t)(1 + draw(60000))};
+	case 3:
+		return (struct mr_desc_in){position, UINT16_MAX, UINT16_MAX};
+	case 4:
+		return (struct mr_desc_in){position, 14, SIMT_ROOM - 13};
+	case 5:
+		return (struct mr_desc_in){position, 0, (uint16_t)draw(SIMT_ROOM)};
+	default:
+		return (struct mr_desc_in){position, (uint16_t)draw(MR_FRAME_MIN), 128};
+	}
+}
+
+static struct mr_desc_in friendly(uint32_t position)
+{
+	uint32_t length = MR_FRAME_MIN + draw(SIMT_ROOM - MR_FRAME_MIN + 1);
+	uint32_t head = draw(SIMT_ROOM - length + 1);
+
+	switch (draw(4)) {
+	case 0:
+		head = SIMT_ROOM - length; /* to the buffer's last byte */
+		break;
+	case 1:
+		length = MR_FRAME_MIN + draw(48);
+		head = 128;
+		break;
+	default:
+		break;
+	}
+	return (struct mr_desc_in){position, (uint16_t)length, (uint16_t)head};
+}
+
+static void fill(uint8_t *frame)
+{
+	uint32_t kind = draw(8);
+
+	for (uint32_t i = 0; i < SIMT_ROOM; i++)
+		frame[i] = kind == 0 ? 0 : kind == 1 ? 0xff : (uint8_t)draw(256);
+}
+
+static void make_slots(void)
+{
+	uint32_t bad = draw(4); /* in eighths */
+
+	for (uint32_t i = 0; i < SIMT_GIVEN; i++) {
+		struct simt_slot *s = &slots[i];
+
+		s->count = draw(4) == 0 ? draw(2) * SIMT_BATCH : 1 + draw(SIMT_BATCH);
+		s->rx_port = (uint8_t)draw(256);
+		for (uint32_t k = 0; k < s->count; k++) {
+			struct simt_packet *p = &s->packet[k];
+			uint32_t position = (i % SIMT_SLOTS * SIMT_BATCH + k) * SIMT_ROOM / MR_UNIT;
+
+			p->good = draw(8) >= bad;
+			p->d = p->good ? friendly(position) : hostile(position);
+			fill(p->frame);
+		}
+	}
+}
+
+static void add_stage(struct mr_lane_dev *lane, const struct mr_stage_desc *stage, uint32_t *base)
+{
+	struct mr_chain_dev *c = &lane->chain[lane->chain_len++];
+
+	c->stage = (uint16_t)stage->id;
+	c->counter_base = (uint16_t)*base;
+	*base += stage->counters_count;
+	mr_stage_param_defaults(stage, c->params);
+	for (uint32_t i = 0; i < stage->params_count; i++) {
+		const struct mr_param_desc *p = &stage->params[i];
+		uint32_t v = p->type == MR_PARAM_REASON ? draw(MR_REASON_COUNT)
+							: p->min + draw(p->max - p->min + 1);
+
+		memcpy(c->params + p->offset, &v, sizeof(v));
+	}
+}
+
+static bool runs_in(const struct mr_stage_desc *stage, enum mr_work work)
+{
+	return work == MR_WORK_WARP || stage->work == MR_WORK_THREAD;
+}
+
+/* A chain of `length` stages, or of one given. */
+static struct mr_lane_dev make_chain(
+	enum mr_work work, uint32_t length, const struct mr_stage_desc *only)
+{
+	struct mr_lane_dev lane = {0};
+	uint32_t base = 0;
+
+	if (only != NULL)
+		add_stage(&lane, only, &base);
+	while (lane.chain_len < length) {
+		const struct mr_stage_desc *stage = mr_stage_at(draw(MR_STAGE_COUNT));
+
+		/* A drop ends the chain; mostly behind it there is nothing to see. */
+		if (runs_in(stage, work) && (stage->id != MR_STAGE_drop || draw(4) == 0))
+			add_stage(&lane, stage, &base);
+	}
+	return lane;
+}
+
+static void prepare(const struct mr_lane_dev *lane, uint32_t workers, struct simt_outcome *o)
+{
+	memset(&arena, 0, sizeof(arena));
+	memset(arena.region, 0xee, sizeof(arena.region));
+	memset(o, 0, sizeof(*o));
+	arena.lane = *lane;
+	host = (struct simt_host){.arena = &arena,
+		.slots = slots,
+		.workers = workers,
+		.outcome = o,
+		.draw = draw(1u << 31)};
+	simt_host_init(&host);
+}
+
+static const char *run_lanes(const struct mr_lane_dev *lane, const struct shape *s, uint64_t seed)
+{
+	prepare(lane, s->blocks, &by_lanes);
+	arena.launch.host_timeout_ns = 1000000000;
+	arena.launch.backoff_ns = 500;
+	host.lanes = true;
+	simt_memory_init(&arena, sizeof(arena));
+	simt_memory_allow(arena.region, sizeof(arena.region), false);
+	return simt_run(&(struct simt_grid){
+		.entry = s->work == MR_WORK_WARP ? entry_warp : entry_thread,
+		.argument = &arena.launch,
+		.blocks = s->blocks,
+		.threads = s->threads,
+		.seed = seed,
+		.turns_max = TURNS,
+		.host = simt_host_step,
+		.host_argument = &host,
+	});
+}
+
+static void run_host(const struct mr_lane_dev *lane, const struct shape *s)
+{
+	prepare(lane, s->blocks, &by_host);
+	simt_host_reference(&host, mr_image_sim.kernels[s->work].entry);
+}
+
+static void compare(const struct mr_lane_dev *lane, const struct shape *s, uint64_t seed)
+{
+	static uint8_t region[sizeof(arena.region)];
+	const char *fault;
+
+	make_slots();
+	fault = run_lanes(lane, s, seed);
+	if (fault != NULL)
+		fail_msg("%s, %u blocks of %u, seed %llu, first stage %s: %s",
+			s->work == MR_WORK_WARP ? "warp" : "thread", s->blocks, s->threads,
+			(unsigned long long)seed,
+			lane->chain_len == 0 ? "none" : mr_stage_at(lane->chain[0].stage)->name,
+			fault);
+	memcpy(region, arena.region, sizeof(region));
+	run_host(lane, s);
+	assert_memory_equal(region, arena.region, sizeof(region));
+	assert_memory_equal(by_lanes.slot, by_host.slot, sizeof(by_host.slot));
+	assert_memory_equal(by_lanes.counters, by_host.counters, sizeof(by_host.counters));
+	assert_int_equal(by_lanes.done, SIMT_GIVEN);
+	assert_int_equal(by_lanes.left, MR_LEFT_EXIT);
+}
+
+static void every_fault_of_lanes_is_found(void **state)
+{
+	static struct {
+		struct simt_words w;
+		uint32_t words[SIMT_WORDS];
+	} a __attribute__((aligned(64)));
+
+	(void)state;
+	for (uint32_t i = 0; i < simt_fault_rows_count; i++) {
+		const struct simt_fault_row *r = &simt_fault_rows[i];
+
+		for (uint64_t seed = 0; seed < 6; seed++) {
+			struct simt_seen seen = {a.words, 65, false};
+			const char *fault;
+
+			memset(&a, 0, sizeof(a));
+			a.w.words = a.words;
+			simt_memory_init(&a, sizeof(a));
+			simt_memory_allow(&a.words[SIMT_REFUSED], 4, false);
+			fault = simt_run(&(struct simt_grid){
+				.entry = r->entry,
+				.argument = &a.w,
+				.blocks = 1,
+				.threads = 64,
+				.seed = seed,
+				.turns_max = 20000,
+				.host = r->host ? simt_host_words_step : NULL,
+				.host_argument = &seen,
+			});
+			if (r->found == NULL ? fault != NULL || !seen.right
+					     : fault == NULL || strstr(fault, r->found) == NULL)
+				fail_msg("%s, seed %u: %s", r->name, (unsigned)seed,
+					fault != NULL ? fault : "nothing was found");
+		}
+	}
+}
+
+static const char *run_helper(void (*entry)(const void *), const void *a, uint64_t seed)
+{
+	return simt_run(&(struct simt_grid){.entry = entry,
+		.argument = a,
+		.blocks = 1,
+		.threads = SIMT_WARP,
+		.seed = seed,
+		.turns_max = TURNS});
+}
+
+/* Frame and room stay each lane's own: the frame moves with the head. */
+static void a_view_is_shared_whole(void **state)
+{
+	static struct {
+		struct simt_share a;
+		struct mr_view given[SIMT_WARP], got[SIMT_WARP];
+		uint32_t flow[SIMT_WARP];
+		uint8_t frame[256];
+	} m __attribute__((aligned(64)));
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		memset(&m, 0, sizeof(m));
+		m.a = (struct simt_share){m.given, m.got, m.flow};
+		for (uint32_t i = 0; i < SIMT_WARP; i++) {
+			uint32_t head = seed % 2 == 0 ? 16 + i : 60 - i;
+
+			m.given[i] = (struct mr_view){.frame = m.frame + head,
+				.length = (uint32_t)(65535 - 97 * i),
+				.head = head,
+				.room = 65535,
+				.rx_port = 9,
+				.verdict = (uint8_t)(i % 3),
+				.port = (uint8_t)(255 - i),
+				.arg = (uint16_t)(65535 - i)};
+		}
+		m.given[0].verdict = MR_TX_MASK;
+		simt_memory_init(&m, sizeof(m));
+		assert_null(run_helper(simt_entry_share, &m.a, seed));
+		for (uint32_t i = 0; i < SIMT_WARP; i++) {
+			assert_memory_equal(&m.got[i], &m.given[0], sizeof(m.got[i]));
+			assert_int_equal(m.flow[i], MR_STOP);
+		}
+	}
+}
+
+static void a_group_sum_is_of_all_and_in_all(void **state)
+{
+	static struct {
+		struct simt_sum a;
+		uint64_t given[SIMT_WARP], got[SIMT_WARP];
+	} m __attribute__((aligned(64)));
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		m.a = (struct simt_sum){m.given, m.got};
+		for (uint32_t i = 0; i < SIMT_WARP; i++)
+			m.given[i] = (uint64_t)1 << (seed % 2 == 0 ? i : 63 - i);
+		simt_memory_init(&m, sizeof(m));
+		assert_null(run_helper(simt_entry_group_sum, &m.a, seed));
+		for (uint32_t i = 0; i < SIMT_WARP; i++)
+			assert_true(
+				m.got[i] == (seed % 2 == 0 ? UINT32_MAX : ~(uint64_t)UINT32_MAX));
+	}
+}
+
+static void a_warp_sees_what_one_wrote_before_it_met(void **state)
+{
+	static struct {
+		struct simt_sum a;
+		uint64_t given[SIMT_WARP], got[SIMT_WARP];
+	} m __attribute__((aligned(64)));
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		memset(&m, 0, sizeof(m));
+		m.a = (struct simt_sum){m.given, m.got};
+		simt_memory_init(&m, sizeof(m));
+		assert_null(run_helper(simt_entry_warp_sync, &m.a, seed));
+		for (uint32_t i = 0; i < SIMT_WARP; i++)
+			assert_int_equal(m.got[i], 7);
+	}
+}
+
+static void every_stage_alone_does_on_lanes_what_it_does_on_the_host(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; mr_stage_at(i) != NULL; i++)
+		for (uint32_t k = 0; k < 5; k++) {
+			const struct mr_stage_desc *stage = mr_stage_at(i);
+
+			if (!runs_in(stage, shapes[k].work))
+				continue;
+			for (uint64_t seed = 0; seed < 2; seed++) {
+				struct mr_lane_dev lane;
+
+				drawn = seed * 100 + i * 10 + k;
+				lane = make_chain(shapes[k].work, 1, stage);
+				compare(&lane, &shapes[k], seed);
+			}
+		}
+}
+
+/* What one stage writes, the next one's lanes read, and the other way round. */
+static void every_two_stages_are_ordered_between_lanes(void **state)
+{
+	const struct shape s = {MR_WORK_WARP, 1, 64};
+
+	(void)state;
+	for (uint32_t i = 0; i < MR_STAGE_COUNT * MR_STAGE_COUNT; i++) {
+		struct mr_lane_dev lane = {0};
+		uint32_t base = 0;
+
+		drawn = i;
+		add_stage(&lane, mr_stage_at(i / MR_STAGE_COUNT), &base);
+		add_stage(&lane, mr_stage_at(i % MR_STAGE_COUNT), &base);
+		compare(&lane, &s, i);
+	}
+}
+
+static void chains_do_on_lanes_what_they_do_on_the_host(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 21; seed++) {
+		const struct shape *s = &shapes[seed % MR_ARRAY_LEN(shapes)];
+		struct mr_lane_dev lane;
+
+		drawn = seed;
+		lane = make_chain(s->work, draw(MR_CHAIN_MAX + 1), NULL);
+		compare(&lane, s, seed);
+	}
+}
+
+static void workers_leave_by_themselves_when_the_host_is_silent(void **state)
+{
+	struct mr_lane_dev lane = {0};
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		prepare(&lane, shapes[i].blocks, &by_lanes);
+		host.silent = true;
+		arena.launch.host_timeout_ns = 200000;
+		arena.launch.backoff_ns = 5000;
+		simt_memory_init(&arena, sizeof(arena));
+		assert_null(simt_run(&(struct simt_grid){
+			.entry = shapes[i].work == MR_WORK_WARP ? entry_warp : entry_thread,
+			.argument = &arena.launch,
+			.blocks = shapes[i].blocks,
+			.threads = shapes[i].threads,
+			.seed = i,
+			.turns_max = TURNS,
+			.host = simt_host_step,
+			.host_argument = &host,
+		}));
+		assert_int_equal(by_lanes.left, MR_LEFT_HOST_SILENT);
+	}
+}
+
+/* With --first the tests end with the first that fails: a mutant (mutate.py) is found by then. */
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_view_is_shared_whole),
+		cmocka_unit_test(a_group_sum_is_of_all_and_in_all),
+		cmocka_unit_test(a_warp_sees_what_one_wrote_before_it_met),
+		cmocka_unit_test(every_stage_alone_does_on_lanes_what_it_does_on_the_host),
+		cmocka_unit_test(every_two_stages_are_ordered_between_lanes),
+		cmocka_unit_test(chains_do_on_lanes_what_they_do_on_the_host),
+		cmocka_unit_test(workers_leave_by_themselves_when_the_host_is_silent),
+		cmocka_unit_test(every_fault_of_lanes_is_found),
+	};
+
+	if (argc < 2 || strcmp(argv[1], "--first") != 0)
+		return cmocka_run_group_tests(tests, NULL, NULL);
+	for (size_t i = 0; i < MR_ARRAY_LEN(tests); i++)
+		if (_cmocka_run_group_tests(tests[i].name, &tests[i], 1, NULL, NULL) != 0)
+			return 1;
+	return 0;
+}
