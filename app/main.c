@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,9 +58,8 @@ static void hold_streams(void)
 		close(fd);
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
-	hold_streams();
 	if (argc < 2) {
 		print_help(stderr);
 		return MR_EXIT_USAGE;
@@ -74,7 +74,15 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < MR_ARRAY_LEN(cmds); i++)
 		if (strcmp(argv[1], cmds[i].name) == 0)
-			return finish(cmds[i].run(&cmds[i], argc - 1, argv + 1));
+			return cmds[i].run(&cmds[i], argc - 1, argv + 1);
 	fprintf(stderr, "millrace: '%s' is not a command; see 'millrace --help'\n", argv[1]);
 	return MR_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	hold_streams();
+	/* A write beyond the limit of a file's size shall fail, not kill (ulimit -f). */
+	signal(SIGXFSZ, SIG_IGN);
+	return finish(dispatch(argc, argv));
 }

@@ -4,7 +4,9 @@
  *
  * A command parses its own arguments (getopt_long), prints to stdout what was
  * asked for and to stderr one sentence per error, and returns an exit status of
- * enum mr_exit. With --json, stdout is exactly one line holding one JSON object.
+ * enum mr_exit. With --json, stdout is exactly one line holding one JSON object,
+ * whatever the status; only MR_EXIT_USAGE, where the arguments could not be
+ * understood and --json with them, leaves stdout empty.
  */
 #ifndef MR_CMD_H
 #define MR_CMD_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_config.h"
 
+#include "mr_file.h"
 #include "mr_schema.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,36 +157,43 @@ int mr_config_parse(const char *file, const char *text, size_t bytes, struct mr_
 }
 
 /* Reads at most one byte more than is allowed, so that too long is seen as such. */
-static int read_file(const char *file, char *text, size_t *ret_bytes)
+static int read_file(const char *file, char *text, size_t *ret_bytes, struct mr_err *err)
 {
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
 	size_t bytes = 0;
 	ssize_t got;
+	int fd, rc;
 
-	if (fd < 0)
-		return -errno;
+	if (file[0] == '\0')
+		return mr_err_set(err, -ENOENT, "cannot be read: the name of the file is empty");
+	rc = mr_file_open(file, &fd, err);
+	if (rc < 0)
+		return rc;
 	do {
 		got = read(fd, text + bytes, MR_YAML_BYTES_MAX + 1 - bytes);
 		if (got > 0)
 			bytes += (size_t)got;
 	} while (got > 0 || (got < 0 && errno == EINTR));
-	got = got < 0 ? -errno : 0;
+	if (got < 0)
+		rc = mr_err_set(err, -errno, "cannot be read: %s", strerror(errno));
 	close(fd);
 	*ret_bytes = bytes;
-	return (int)got;
+	return rc;
 }
 
 int mr_config_load(const char *file, struct mr_config *ret_cfg, struct mr_problems *problems)
 {
 	char *text = malloc(MR_YAML_BYTES_MAX + 1);
 	size_t bytes = 0;
+	struct mr_err err;
 	int rc;
 
-	set_file(problems, file);
-	rc = text != NULL ? read_file(file, text, &bytes) : -ENOMEM;
+	/* Lines start with the name, so it has to be seen. */
+	set_file(problems, file[0] != '\0' ? file : "''");
+	rc = text != NULL ? read_file(file, text, &bytes, &err)
+			  : mr_err_set(&err, -ENOMEM, "cannot be read: out of memory");
 	if (rc != 0)
-		mr_problem_add(problems, 0, "", "give the path of a readable YAML file",
-			"cannot be read: %s", strerror(-rc));
+		mr_problem_add(
+			problems, 0, "", "give the path of a readable YAML file", "%s", err.msg);
 	else
 		rc = parse(text, bytes, ret_cfg, problems);
 	free(text);

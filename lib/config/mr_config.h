@@ -54,8 +54,8 @@ struct mr_problem {
 #define MR_PROBLEMS_MAX 64u
 
 struct mr_problems {
-	char file[256];
-	uint32_t count; /* may exceed MR_PROBLEMS_MAX; the rest was not kept */
+	char file[4096]; /* PATH_MAX */
+	uint32_t count;  /* may exceed MR_PROBLEMS_MAX; the rest was not kept */
 	struct mr_problem p[MR_PROBLEMS_MAX];
 };
 

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line: usage, configuration errors, and what check and stages print."""
 import json
+import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -21,6 +23,8 @@ def wrong_usage_is_status_2_with_words_on_stderr_and_nothing_on_stdout(s):
         ["run", path, "--duration", "0"], ["run", path, "--idle-exit", "nan"],
         ["run", path, "--name"], ["check"], ["check", path, path], ["stats", "x"],
         ["stats", "--json", "--prometheus"], ["stages", "x"],
+        ["run", path, "--json", "--duration", "soon"], ["run", "--json"], ["check", "--json"],
+        ["stats", "--json", "x"], ["stages", "--json", "x"],
     ):  # fmt: skip
         r = s.command(*args)
         check_equal(r.status, USAGE, f"status of {args}: {r.told()}")
@@ -86,6 +90,39 @@ def a_file_that_is_not_there_or_empty_is_status_78(s):
 
 
 @case
+def a_configuration_that_is_no_file_is_refused_at_once(s):
+    os.mkfifo(s.path / "pipe")
+    (s.path / "folder").mkdir()
+    end = socket.socket(socket.AF_UNIX)
+    end.bind(str(s.path / "end"))
+    end.close()
+    wanted = {"pipe": "pipe", "folder": "directory", "end": "socket", "/dev/zero": "device"}
+    for name, kind in wanted.items():
+        for command in ("run", "check"):
+            r = s.command(command, name, "--json")
+            check_equal(r.status, CONFIG, f"status of {command} {name}: {r.told()}")
+            check(r.seconds < 5, f"{command} {name} took {r.seconds} s")
+            validate(f"{command}.schema.json", r.stdout)
+            check_equal(len(r.stderr.splitlines()), 1, f"lines of {command} {name}: {r.stderr}")
+            check(f"{name}: is a {kind}, not a file" in r.stderr, f"{name}: {r.stderr}")
+
+
+@case
+def an_empty_or_long_name_is_named(s):
+    long = "/".join(["d" * 100] * 5)
+    (s.path / long).mkdir(parents=True)
+    path = s.write(f"{long}/stem.yaml", good())
+    r = s.command("check", path, "--json")
+    check_equal(r.status, CLEAN, f"status with a long path: {r.told()}")
+    check_equal(json.loads(r.stdout)["name"], "stem", "name")
+    for command in ("run", "check"):
+        r = s.command(command, "", "--json")
+        check_equal(r.status, CONFIG, f"status of {command}: {r.told()}")
+        validate(f"{command}.schema.json", r.stdout)
+        check(r.stderr.startswith("'': "), f"the name is not seen: {r.stderr}")
+
+
+@case
 def a_capture_that_is_not_there_is_status_1_with_one_sentence(s):
     r = s.run(good(), status=FAILURE)
     said = complaints(r.stderr)
@@ -140,11 +177,24 @@ def stages_lists_every_built_in_stage_with_its_parameters(s):
 
 @case
 def a_result_that_cannot_be_written_is_status_1_with_a_sentence(s):
-    with open("/dev/full", "w", encoding="ascii") as full:
-        r = subprocess.run([s.millrace, "stages", "--json"], stdout=full, stderr=subprocess.PIPE,
-            text=True, timeout=30, check=False)  # fmt: skip
+    path = str(s.write("good.yaml", good()))
+    for args in (
+        ["stages", "--json"], ["stages"], ["--version"], ["--help"], ["help"], ["check", path],
+        ["check", path, "--json"],
+    ):  # fmt: skip
+        with open("/dev/full", "w", encoding="ascii") as full:
+            r = subprocess.run([s.millrace, *args], stdout=full, stderr=subprocess.PIPE,
+                text=True, timeout=30, check=False)  # fmt: skip
+        check_equal(r.returncode, FAILURE, f"status of {args}: {r.stderr}")
+        check("could not be written" in r.stderr, f"{args}: no sentence: {r.stderr}")
+
+
+@case
+def a_result_beyond_the_limit_of_file_sizes_is_status_1_with_a_sentence(s):
+    r = subprocess.run(["sh", "-c", 'ulimit -f 0; "$0" stages >out', s.millrace], cwd=s.path,
+        stderr=subprocess.PIPE, text=True, timeout=30, check=False)  # fmt: skip
     check_equal(r.returncode, FAILURE, f"status: {r.stderr}")
-    check("could not be written" in r.stderr, f"no sentence: {r.stderr}")
+    check("could not be written: File too large" in r.stderr, f"no sentence: {r.stderr}")
 
 
 @case

@@ -260,10 +260,28 @@ static void files_that_cannot_be_read_say_why(void **state)
 	assert_non_null(strstr(problems.p[0].message, "No such file"));
 	assert_string_equal(problems.file, "/nonexistent/x.yaml");
 	assert_int_equal(mr_config_load("/", &cfg, &problems), -EISDIR);
+	assert_string_equal(problems.p[0].message, "is a directory, not a file");
 	assert_int_equal(mr_config_load("/dev/zero", &cfg, &problems), -EINVAL);
-	assert_non_null(strstr(problems.p[0].message, "1048576 bytes"));
-	assert_int_equal(mr_config_load("/dev/null", &cfg, &problems), -EINVAL);
+	assert_string_equal(problems.p[0].message, "is a device, not a file");
+	assert_int_equal(mr_config_load("", &cfg, &problems), -ENOENT);
+	assert_string_equal(problems.file, "''");
+}
+
+static void files_without_end_or_content_are_refused(void **state)
+{
+	char path[] = "/tmp/test_config-XXXXXX";
+	struct mr_config cfg;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(mr_config_load(path, &cfg, &problems), -EINVAL);
 	assert_string_equal(problems.p[0].message, "the file is empty");
+	assert_int_equal(ftruncate(fd, 1ll << 40), 0);
+	assert_int_equal(mr_config_load(path, &cfg, &problems), -EINVAL);
+	assert_non_null(strstr(problems.p[0].message, "1048576 bytes"));
+	close(fd);
+	unlink(path);
 }
 
 static void free_accepts_zeroed_and_half_filled(void **state)
@@ -389,6 +407,7 @@ int main(void)
 		cmocka_unit_test(more_problems_than_are_kept_are_counted),
 		cmocka_unit_test(problems_are_one_printable_line),
 		cmocka_unit_test(files_that_cannot_be_read_say_why),
+		cmocka_unit_test(files_without_end_or_content_are_refused),
 		cmocka_unit_test(free_accepts_zeroed_and_half_filled),
 		cmocka_unit_test(rows_are_sound),
 		cmocka_unit_test(the_manual_has_every_key_with_its_default),
