@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mr_lane.h"
-
-#include <rte_cycles.h>
-#include <sched.h>
+#include "mr_lane_turn.h"
 
 uint64_t mr_lane_in_flight(const struct mr_lane *lane)
 {
-	const struct mr_ring *r = &lane->ring;
-	uint64_t n = lane->rx.fill + lane->tx.waiting;
+	uint64_t n = lane->tx.waiting;
 
-	for (uint32_t seq = r->tail; seq != r->head; seq++)
-		n += lane->rx.slots[seq & r->mask].count;
+	for (uint32_t i = 0; i <= lane->ring.mask; i++)
+		n += lane->slots[i].count;
 	return n - lane->tx.cursor;
 }
 
@@ -22,7 +18,8 @@ static void publish(struct mr_lane *lane)
 
 static bool drained(const struct mr_lane *lane)
 {
-	return lane->rx.fill == 0 && mr_ring_outstanding(&lane->ring) == 0 && lane->tx.waiting == 0;
+	return mr_rx_fill(&lane->rx) == 0 && mr_ring_outstanding(&lane->ring) == 0 &&
+		lane->tx.waiting == 0;
 }
 
 /* Follows what the control thread wants, as far as the state diagram allows. */
@@ -39,35 +36,44 @@ static void follow(struct mr_lane *lane)
 	}
 }
 
+uint64_t mr_lane_keep(struct mr_lane *lane, uint64_t now, uint64_t published)
+{
+	follow(lane);
+	if (now - published < lane->publish_tsc)
+		return published;
+	publish(lane);
+	return now;
+}
+
+void mr_lane_link(struct mr_lane *lane)
+{
+	const struct mr_ring *r = &lane->ring;
+
+	for (uint32_t i = 0; i <= r->mask; i++) {
+		mr_ring_in(r, i)->rx_port = (uint8_t)lane->rx.port;
+		lane->slots[i] = (struct mr_ring_note){
+			.in = mr_ring_in(r, i),
+			.out = mr_ring_out(r, i),
+			.mbufs = &lane->mbufs[(size_t)i * r->batch],
+			.next = &lane->slots[(i + 1) & r->mask],
+		};
+	}
+	lane->rx.by_call = lane->rx.flush != NULL || r->in_map != NULL;
+	lane->rx.open = &lane->slots[r->head & r->mask];
+	lane->tx.oldest = &lane->slots[r->tail & r->mask];
+}
+
 void mr_lane_loop(struct mr_lane *lane)
 {
-	uint64_t now = rte_rdtsc(), published = now;
-	uint32_t empty = 0;
+	struct mr_lane_clock clock = {.now = rte_rdtsc()};
 
+	clock.published = clock.now;
 	mr_guard_deny(lane->guard);
+	mr_lane_link(lane);
 	lane->state = MR_LANE_RUN;
 	publish(lane);
-	while (lane->state != MR_LANE_HALT) {
-		uint32_t moved = mr_lane_turn(lane, now);
-		uint64_t then = now;
-
-		now = rte_rdtsc();
-		if (moved != 0) {
-			lane->counters.c[MR_C_busy_cycles] += now - then;
-			empty = 0;
-		} else if (lane->yield_polls != 0 && ++empty >= lane->yield_polls) {
-			empty = 0;
-			sched_yield();
-		}
-		if (MR_UNLIKELY(now - published >= lane->publish_tsc) ||
-			MR_UNLIKELY(mr_load_relaxed(&lane->want) != lane->state)) {
-			follow(lane);
-			if (now - published >= lane->publish_tsc) {
-				publish(lane);
-				published = now;
-			}
-		}
-	}
+	while (lane->state != MR_LANE_HALT)
+		mr_lane_turn(lane, &clock);
 	publish(lane);
 }
 

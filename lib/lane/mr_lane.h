@@ -37,6 +37,8 @@ struct mr_lane {
 	struct mr_rx rx MR_CACHE_ALIGNED;
 	struct mr_tx tx;
 	struct mr_ring ring;
+	struct mr_ring_note *slots; /* [slots of the ring] */
+	struct rte_mbuf **mbufs;    /* [slots][batch] */
 	struct mr_counters counters;
 	struct mr_hist latency;
 	enum mr_lane_state state;
@@ -51,16 +53,11 @@ struct mr_lane {
 	struct mr_published pub MR_CACHE_ALIGNED;
 };
 
-/* mr_lane_turn is one turn of the loop; returns how many packets moved. */
-static inline uint32_t mr_lane_turn(struct mr_lane *lane, uint64_t now)
-{
-	uint32_t moved = mr_tx_poll(&lane->tx, now);
-
-	if (MR_LIKELY(lane->state == MR_LANE_RUN))
-		moved += mr_rx_poll(&lane->rx, now);
-	lane->counters.c[MR_C_turns]++;
-	return moved;
-}
+/*
+ * mr_lane_link ties slots and mbufs to the ring, which is laid out, and points rx and
+ * tx at them; the ring is empty. mr_lane_loop does it first thing.
+ */
+void mr_lane_link(struct mr_lane *lane);
 
 /* mr_lane_loop runs the lane on the calling thread until HALT. */
 void mr_lane_loop(struct mr_lane *lane);

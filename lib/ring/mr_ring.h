@@ -16,12 +16,15 @@
 #ifndef MR_RING_H
 #define MR_RING_H
 
+#include "mr_base.h"
 #include "mr_err.h"
 #include "mr_ring_abi.h"
 #include "mr_sync.h"
 
 #include <stdbool.h>
 #include <string.h>
+
+struct rte_mbuf;
 
 struct mr_ring {
 	uint8_t *in;        /* slots x stride, host memory, where slots are built */
@@ -34,12 +37,19 @@ struct mr_ring {
 	uint32_t tail; /* number of the oldest slot not yet released */
 };
 
-/* What the lane keeps beside a slot; the kernel never sees it. */
+/*
+ * What the lane keeps beside a slot; the kernel never sees it. A note leads to all
+ * there is of its slot and to the next note, so the loop multiplies no index.
+ */
 struct mr_ring_note {
+	struct mr_slot_in *in;
+	const struct mr_slot_out *out;
+	struct rte_mbuf **mbufs; /* [batch] */
+	struct mr_ring_note *next;
 	uint64_t opened_tsc; /* its first packet arrived */
 	uint64_t bytes;      /* of its frames */
-	uint32_t count;      /* packets handed over */
-};
+	uint32_t count;      /* packets; 0 once the slot is released */
+} MR_CACHE_ALIGNED;
 
 /*
  * mr_ring_init lays a ring over memory of slots x MR_SLOT_BYTES(batch) bytes
@@ -78,13 +88,12 @@ static inline const struct mr_desc_out *mr_slot_desc_out(const struct mr_slot_ou
 
 void mr_ring_give_mapped(struct mr_ring *r, uint32_t count);
 
-/* mr_ring_give_slot is mr_ring_give for a caller who has mr_ring_in(r, r->head) at hand. */
+/* For a caller who knows in_map != NULL, and has the slot at hand with its rx_port written. */
 static inline void mr_ring_give_slot(
-	struct mr_ring *r, struct mr_slot_in *s, uint32_t count, uint8_t rx_port)
+	struct mr_ring *r, struct mr_slot_in *s, uint32_t count, bool mapped)
 {
 	s->count = (uint16_t)count;
-	s->rx_port = rx_port;
-	if (MR_UNLIKELY(r->in_map != NULL))
+	if (mapped)
 		mr_ring_give_mapped(r, count);
 	else
 		mr_store_release(&s->ready, r->head + 1);
@@ -94,19 +103,29 @@ static inline void mr_ring_give_slot(
 /* mr_ring_give hands the open slot with count descriptors to its worker. */
 static inline void mr_ring_give(struct mr_ring *r, uint32_t count, uint8_t rx_port)
 {
-	mr_ring_give_slot(r, mr_ring_in(r, r->head), count, rx_port);
+	struct mr_slot_in *s = mr_ring_in(r, r->head);
+
+	s->rx_port = rx_port;
+	mr_ring_give_slot(r, s, count, r->in_map != NULL);
+}
+
+static inline const struct mr_slot_out *mr_ring_out(const struct mr_ring *r, uint32_t seq)
+{
+	return (const struct mr_slot_out *)(r->out + (size_t)(seq & r->mask) * r->stride);
+}
+
+/* mr_ring_done says whether s, the oldest outstanding slot if there is any, is done. */
+static inline bool mr_ring_done(const struct mr_ring *r, const struct mr_slot_out *s)
+{
+	return r->head != r->tail && mr_load_acquire(&s->done) == r->tail + 1;
 }
 
 /* mr_ring_take returns the oldest outstanding slot if it is done, else NULL. */
 static inline const struct mr_slot_out *mr_ring_take(const struct mr_ring *r)
 {
-	uint32_t tail = r->tail;
-	const struct mr_slot_out *s;
+	const struct mr_slot_out *s = mr_ring_out(r, r->tail);
 
-	if (r->head == tail)
-		return NULL;
-	s = (const struct mr_slot_out *)(r->out + (size_t)(tail & r->mask) * r->stride);
-	return mr_load_acquire(&s->done) == tail + 1 ? s : NULL;
+	return mr_ring_done(r, s) ? s : NULL;
 }
 
 /* mr_ring_release gives the slot that take returned back for filling. */

@@ -29,32 +29,29 @@
 #include "mr_rx_describe.h"
 #include "mr_stats.h"
 
-struct rte_mbuf;
-
 struct mr_rx {
 	/* touched on every poll */
 	struct mr_ring *ring;
 	struct mr_counters *counters;
-	struct rte_mbuf **mbufs; /* [slots][batch] */
-	struct mr_ring_note *slots;
-	struct mr_guard *guard; /* NULL for hardware ports: their driver copies nothing */
+	struct mr_ring_note *open; /* the slot that is filled, or is to be next */
+	struct mr_guard *guard;    /* NULL for hardware ports: their driver copies nothing */
 	uint64_t timeout_tsc;
 	struct mr_rx_window window;
 	mr_rx_describe_fn describe;
-	uint32_t fill; /* packets in the open slot */
 	uint32_t workers;
 	uint16_t port, queue;
 	bool shed;
+	bool by_call; /* a flush, or READY in mapped memory: mr_rx_give_by_call */
 	/* For devices that do not order the NIC's writes before READY; NULL elsewhere. */
 	int (*flush)(void *arg);
 	void *flush_arg;
 };
 
-/*
- * mr_rx_poll takes at most one burst and returns the number of frames the port
- * gave. now is the turn's TSC.
- */
-uint32_t mr_rx_poll(struct mr_rx *rx, uint64_t now);
+/* mr_rx_fill counts the packets in the open slot. */
+static inline uint32_t mr_rx_fill(const struct mr_rx *rx)
+{
+	return mr_ring_full(rx->ring) ? 0 : rx->open->count;
+}
 
 /* mr_rx_flush gives the open slot if it holds a packet; for draining. */
 void mr_rx_flush(struct mr_rx *rx);

@@ -71,10 +71,27 @@ static __attribute__((noinline)) uint64_t describe_rest(const struct mr_rx_windo
 	return rest == MR_RX_DESCRIBE_BAD ? rest : bytes + rest;
 }
 
+/* Constants as memory operands: the compiler would build each from three instructions. */
+static const struct {
+	uint64_t usual[4], usual_mask[4], head[4], offset_zero[4], low[4];
+} constants __attribute__((aligned(32))) = {
+	.usual = {REARM_USUAL, REARM_USUAL, REARM_USUAL, REARM_USUAL},
+	.usual_mask = {REARM_USUAL_MASK, REARM_USUAL_MASK, REARM_USUAL_MASK, REARM_USUAL_MASK},
+	.head = {HEAD_USUAL, HEAD_USUAL, HEAD_USUAL, HEAD_USUAL},
+	.offset_zero = {OFFSET_ZERO, OFFSET_ZERO, OFFSET_ZERO, OFFSET_ZERO},
+	.low = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
+};
+#define CONSTANT(name) _mm256_load_si256((const __m256i *)k->name)
+
 AVX2 uint64_t mr_rx_describe_avx2(
 	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc)
 {
-	const __m256i usual = ALL(REARM_USUAL), start = ALL(w->region - HEAD_USUAL);
+	const __typeof__(constants) *k = &constants;
+
+	/* Keeps the compiler from looking through the pointer. */
+	__asm__("" : "+r"(k));
+	const __m256i usual = CONSTANT(usual);
+	const __m256i start = _mm256_sub_epi64(ALL(w->region), CONSTANT(head));
 	const __m256i limit = _mm256_srli_epi64(ALL(w->limit), 6);
 	__m256i offsets = _mm256_setzero_si256(), different = offsets, bytes = offsets;
 	__m256i highest = limit;
@@ -83,8 +100,8 @@ AVX2 uint64_t mr_rx_describe_avx2(
 
 	for (size_t i = 0; i < whole; i += 8) {
 #pragma GCC unroll 2
-		for (size_t k = i; k < i + 8; k += 4) {
-			__m256i p = _mm256_loadu_si256((const __m256i *)&m[k]);
+		for (size_t j = i; j < i + 8; j += 4) {
+			__m256i p = _mm256_loadu_si256((const __m256i *)&m[j]);
 			__m256i rearm = GATHER(p, offsetof(struct rte_mbuf, data_off));
 			__m256i length = GATHER(p, offsetof(struct rte_mbuf, pkt_len));
 			__m256i buffer = GATHER(p, offsetof(struct rte_mbuf, buf_addr));
@@ -98,14 +115,14 @@ AVX2 uint64_t mr_rx_describe_avx2(
 			bytes = _mm256_add_epi64(bytes, length);
 			/* 16-bit words 0-1: position, 2: length, 3: head. */
 			_mm256_storeu_si256(
-				(__m256i *)&desc[k], _mm256_blend_epi16(position, length, 0x44));
+				(__m256i *)&desc[j], _mm256_blend_epi16(position, length, 0x44));
 		}
 	}
 	/* An unusual head is as good; what is wrong is for the specification to say. */
 	highest = _mm256_xor_si256(highest, limit);
-	if (MR_UNLIKELY(!_mm256_testz_si256(different, ALL(REARM_USUAL_MASK)) ||
-		    !_mm256_testz_si256(offsets, ALL(OFFSET_ZERO)) ||
-		    !_mm256_testz_si256(highest, ALL(UINT32_MAX))))
+	if (MR_UNLIKELY(!_mm256_testz_si256(different, CONSTANT(usual_mask)) ||
+		    !_mm256_testz_si256(offsets, CONSTANT(offset_zero)) ||
+		    !_mm256_testz_si256(highest, CONSTANT(low))))
 		return mr_rx_describe_scalar(w, m, n, desc);
 	half = _mm_add_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
 	half = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));

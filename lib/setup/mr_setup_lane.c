@@ -59,17 +59,17 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	struct mr_lane *l = alloc_lines(1, sizeof(*l));
 
 	sl->lane = l;
-	sl->mbufs = alloc_lines((size_t)p->slots * p->batch, sizeof(*sl->mbufs));
-	sl->notes = alloc_lines(p->slots, sizeof(*sl->notes));
-	if (l == NULL || sl->mbufs == NULL || sl->notes == NULL)
+	if (l == NULL)
+		return mr_err_set(err, -ENOMEM, "out of memory");
+	l->mbufs = alloc_lines((size_t)p->slots * p->batch, sizeof(*l->mbufs));
+	l->slots = alloc_lines(p->slots, sizeof(*l->slots));
+	if (l->mbufs == NULL || l->slots == NULL)
 		return mr_err_set(err, -ENOMEM, "out of memory");
 	l->guard = &s->guard;
 	l->yield_polls = p->core < 0 ? YIELD_POLLS : 0;
 	l->publish_tsc = hz / PUBLISH_HZ;
 	l->rx = (struct mr_rx){.ring = &l->ring,
 		.counters = &l->counters,
-		.mbufs = sl->mbufs,
-		.slots = sl->notes,
 		.guard = s->ports[p->rx_port].software ? &s->guard : NULL,
 		.timeout_tsc = hz / 1000000u * p->timeout_us,
 		.window.region = (uint64_t)(uintptr_t)region->addr,
@@ -84,8 +84,6 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	l->tx.ring = &l->ring;
 	l->tx.counters = &l->counters;
 	l->tx.latency = &l->latency;
-	l->tx.mbufs = sl->mbufs;
-	l->tx.slots = sl->notes;
 	l->tx.room = p->room;
 	l->tx.tx_count = p->tx_count;
 	l->tx.timeout_tsc = hz / 1000000u * p->tx_timeout_us;
@@ -107,11 +105,11 @@ void mr_setup_lane_free(struct mr_setup *s, uint32_t i)
 		free(sl->lane->tx.q[t].wait);
 		free(sl->lane->tx.q[t].wait_tsc);
 	}
-	free(sl->mbufs);
-	free(sl->notes);
+	if (sl->lane != NULL) {
+		free(sl->lane->mbufs);
+		free(sl->lane->slots);
+	}
 	free(sl->lane);
-	sl->mbufs = NULL;
-	sl->notes = NULL;
 	sl->lane = NULL;
 }
 

@@ -28,8 +28,6 @@ struct mr_setup_device {
 struct mr_setup_lane {
 	struct mr_lane *lane; /* cache-aligned, of its own */
 	struct rte_mempool *pool;
-	struct rte_mbuf **mbufs;
-	struct mr_ring_note *notes;
 	struct mr_gpu_stage stages[MR_CHAIN_MAX];
 	uint32_t launch_index; /* among the lanes of its device */
 	pthread_t thread;

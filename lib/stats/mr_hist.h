@@ -4,7 +4,7 @@
  *
  * Values below 32 have a bucket each; above, every power of two is divided into
  * 32 equal buckets, so a reported value is at most 1/32 (3.2 %) above the true
- * one. Values of 2^40 ns (18 minutes) and more share the last bucket; the exact
+ * one. Values of 2^44 ns (5 hours) and more share the last bucket; the exact
  * maximum is kept besides.
  *
  * Thread   one writer; readers take a copy through mr_stats_snapshot.
@@ -18,7 +18,7 @@
 
 #define MR_HIST_SUB_BITS 5u
 #define MR_HIST_SUB (1u << MR_HIST_SUB_BITS)
-#define MR_HIST_MAX_BITS 40u
+#define MR_HIST_MAX_BITS 44u
 #define MR_HIST_BUCKETS ((MR_HIST_MAX_BITS - MR_HIST_SUB_BITS + 1u) * MR_HIST_SUB)
 
 struct mr_hist {

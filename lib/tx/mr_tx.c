@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mr_tx.h"
-
-#include <rte_ethdev.h>
-#include <rte_mbuf.h>
+#include "mr_tx_poll.h"
 
 /* Out of line, so that the frames' way stays short. */
 #define COLD __attribute__((noinline, cold))
 
-static __attribute__((noinline)) uint32_t guarded_burst(
-	struct mr_txq *q, struct rte_mbuf **m, uint32_t n)
+COLD uint32_t mr_tx_guarded_burst(struct mr_txq *q, struct rte_mbuf **m, uint32_t n)
 {
 	uint32_t sent;
 
@@ -18,31 +14,17 @@ static __attribute__((noinline)) uint32_t guarded_burst(
 	return sent;
 }
 
-static inline uint32_t burst(struct mr_txq *q, struct rte_mbuf **m, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		mr_sync_leave(m[i]);
-	if (MR_UNLIKELY(q->guard != NULL))
-		return guarded_burst(q, m, n);
-	return rte_eth_tx_burst(q->port, q->queue, m, (uint16_t)n);
-}
-
 static inline void free_one(struct rte_mbuf *m)
 {
 	mr_sync_leave(m);
 	rte_pktmbuf_free(m);
 }
 
-static inline uint32_t wait_len(const struct mr_txq *q)
-{
-	return q->head - q->tail;
-}
-
 /*
  * The mbuf belongs to the driver once it is sent, so lengths are added up before
  * and what was refused is taken off again.
  */
-static uint64_t bytes_of(struct rte_mbuf *const *m, uint32_t n)
+COLD uint64_t mr_tx_bytes_of(struct rte_mbuf *const *m, uint32_t n)
 {
 	uint64_t bytes = 0;
 
@@ -62,37 +44,38 @@ static COLD void drop_waiting(struct mr_tx *tx, struct mr_txq *q, uint32_t n, en
 /* Tries to send a backlog and frees what has waited too long; returns packets gone. */
 static COLD uint32_t flush_queue(struct mr_tx *tx, struct mr_txq *q, uint64_t now)
 {
-	uint32_t before = wait_len(q), late = 0;
+	uint32_t before = mr_tx_wait_len(q), late = 0;
 
-	while (wait_len(q) != 0) {
+	while (mr_tx_wait_len(q) != 0) {
 		uint32_t at = q->tail & q->mask;
-		uint32_t n = wait_len(q), sent;
+		uint32_t n = mr_tx_wait_len(q), sent;
 		uint64_t bytes;
 
 		if (n > q->mask + 1 - at)
 			n = q->mask + 1 - at;
-		bytes = bytes_of(&q->wait[at], n);
-		sent = burst(q, &q->wait[at], n);
+		bytes = mr_tx_bytes_of(&q->wait[at], n);
+		sent = mr_tx_burst(q, &q->wait[at], n);
 		tx->counters->c[MR_C_tx_packets] += sent;
-		tx->counters->c[MR_C_tx_bytes] += bytes - bytes_of(&q->wait[at + sent], n - sent);
+		tx->counters->c[MR_C_tx_bytes] +=
+			bytes - mr_tx_bytes_of(&q->wait[at + sent], n - sent);
 		q->tail += sent;
 		tx->waiting -= sent;
 		if (sent < n)
 			break;
 	}
-	if (wait_len(q) != 0 && mr_load_relaxed(&q->link_down) != 0)
-		drop_waiting(tx, q, wait_len(q), MR_C_tx_drop_link);
-	while (late < wait_len(q) && tx->timeout_tsc != 0 &&
+	if (mr_tx_wait_len(q) != 0 && mr_load_relaxed(&q->link_down) != 0)
+		drop_waiting(tx, q, mr_tx_wait_len(q), MR_C_tx_drop_link);
+	while (late < mr_tx_wait_len(q) && tx->timeout_tsc != 0 &&
 		now - q->wait_tsc[(q->tail + late) & q->mask] >= tx->timeout_tsc)
 		late++;
 	if (late != 0)
 		drop_waiting(tx, q, late, MR_C_tx_drop_stalled);
-	return before - wait_len(q);
+	return before - mr_tx_wait_len(q);
 }
 
 static inline bool has_room(struct mr_tx *tx, struct mr_txq *q, uint64_t now)
 {
-	return wait_len(q) < q->limit || flush_queue(tx, q, now) != 0;
+	return mr_tx_wait_len(q) < q->limit || flush_queue(tx, q, now) != 0;
 }
 
 static void put(struct mr_tx *tx, struct mr_txq *q, struct rte_mbuf *m, uint64_t now)
@@ -166,79 +149,37 @@ static bool complete_packet(
 	return true;
 }
 
-/* Packet by packet from the cursor; returns how many, and leaves the cursor where it stopped. */
-static COLD uint32_t complete_each(struct mr_tx *tx, struct rte_mbuf **m,
-	const struct mr_desc_out *out, uint32_t count, uint64_t now)
-{
-	uint32_t before = tx->cursor;
-
-	while (tx->cursor < count) {
-		if (!complete_packet(tx, m[tx->cursor], out[tx->cursor], now))
-			break;
-		tx->cursor++;
-	}
-	for (uint32_t i = 0; i < tx->tx_count; i++)
-		if (wait_len(&tx->q[i]) != 0)
-			flush_queue(tx, &tx->q[i], now);
-	return tx->cursor - before;
-}
-
-/* A plain slot in one burst; returns how many, and what the port refused lies at the cursor. */
-static inline uint32_t complete_all(
-	struct mr_tx *tx, struct rte_mbuf **m, uint32_t count, uint64_t bytes)
-{
-	uint32_t sent;
-
-	tx->counters->c[MR_C_tx_bytes] += bytes;
-	sent = burst(&tx->q[0], m, count);
-	tx->counters->c[MR_C_tx_packets] += sent;
-	if (MR_UNLIKELY(sent != count)) {
-		tx->counters->c[MR_C_tx_bytes] -= bytes_of(m + sent, count - sent);
-		tx->cursor = sent;
-	}
-	return sent;
-}
-
 static COLD uint32_t flush_all(struct mr_tx *tx, uint64_t now)
 {
 	uint32_t moved = 0;
 
 	for (uint32_t i = 0; i < tx->tx_count; i++)
-		if (wait_len(&tx->q[i]) != 0)
+		if (mr_tx_wait_len(&tx->q[i]) != 0)
 			moved += flush_queue(tx, &tx->q[i], now);
 	return moved;
 }
 
-uint32_t mr_tx_poll(struct mr_tx *tx, uint64_t now)
+uint32_t mr_tx_poll_each(struct mr_tx *tx, uint64_t now)
 {
-	struct mr_ring *ring = tx->ring;
-	uint32_t moved = 0;
+	struct mr_ring_note *slot = tx->oldest;
+	const struct mr_desc_out *out = mr_slot_desc_out(slot->out);
+	uint32_t before = tx->cursor, moved;
 
-	if (MR_UNLIKELY(tx->waiting != 0))
-		moved = flush_all(tx, now);
-	for (uint32_t k = 0; k < MR_TX_SLOTS; k++) {
-		uint32_t index = ring->tail & ring->mask, sent = 0, count;
-		const struct mr_slot_out *out = mr_ring_take(ring);
-		struct mr_ring_note *slot;
-		struct rte_mbuf **m;
-
-		if (out == NULL)
-			break;
-		slot = &tx->slots[index];
-		count = slot->count;
-		m = &tx->mbufs[(size_t)index * ring->batch];
-		if (MR_LIKELY(out->plain != 0 && tx->cursor == 0 && wait_len(&tx->q[0]) == 0))
-			sent = complete_all(tx, m, count, slot->bytes);
-		if (MR_UNLIKELY(sent != count)) {
-			sent += complete_each(tx, m, mr_slot_desc_out(out), count, now);
-			if (tx->cursor != count)
-				return moved + sent;
-			tx->cursor = 0;
-		}
-		moved += sent;
-		mr_hist_add(tx->latency,
-			((now - slot->opened_tsc) * tx->ns_per_tsc) >> MR_TX_TSC_SHIFT, count);
-		mr_ring_release(ring);
+	while (tx->cursor < slot->count &&
+		complete_packet(tx, slot->mbufs[tx->cursor], out[tx->cursor], now))
+		tx->cursor++;
+	flush_all(tx, now);
+	moved = tx->cursor - before;
+	if (tx->cursor == slot->count) {
+		tx->cursor = 0;
+		mr_tx_finish(tx, slot, slot->count, now);
 	}
 	return moved;
+}
+
+COLD uint32_t mr_tx_poll_held(struct mr_tx *tx, uint64_t now)
+{
+	uint32_t moved = tx->waiting != 0 ? flush_all(tx, now) : 0;
+
+	return mr_ring_done(tx->ring, tx->oldest->out) ? moved + mr_tx_poll_each(tx, now) : moved;
 }

@@ -50,24 +50,16 @@ struct mr_tx {
 	struct mr_ring *ring;
 	struct mr_counters *counters;
 	struct mr_hist *latency;
-	struct rte_mbuf **mbufs; /* [slots][batch], shared with rx */
-	struct mr_ring_note *slots;
-	uint32_t cursor;  /* packets of the oldest slot already dealt with */
-	uint32_t waiting; /* packets in all backlogs */
-	uint32_t room;    /* bytes of a buffer */
+	struct mr_ring_note *oldest; /* the slot to complete next */
+	uint32_t cursor;             /* packets of the oldest slot already dealt with */
+	uint32_t waiting;            /* packets in all backlogs */
+	uint32_t room;               /* bytes of a buffer */
 	uint32_t tx_count;
 	uint64_t timeout_tsc; /* 0: for ever */
 	uint64_t ns_per_tsc;  /* fixed point, MR_TX_TSC_SHIFT bits of fraction */
 	struct mr_txq q[MR_TX_MAX];
 };
 
-/*
- * mr_tx_poll sends what waits, then completes the slots that are done, at most
- * MR_TX_SLOTS of them. Returns the number of packets dealt with. now is the
- * turn's TSC.
- */
-#define MR_TX_SLOTS 8
 #define MR_TX_TSC_SHIFT 20
-uint32_t mr_tx_poll(struct mr_tx *tx, uint64_t now);
 
 #endif

@@ -29,7 +29,7 @@
 #include <sys/mman.h>
 #include <valgrind/callgrind.h>
 
-#include "mr_lane.h"
+#include "mr_lane_turn.h"
 
 #define SLOTS 4u
 #define RING 512u
@@ -104,11 +104,12 @@ static __attribute__((noinline)) uint64_t run(
 	const char *what, struct mr_lane *l, uint8_t *out, uint32_t batch, uint32_t turns)
 {
 	struct rte_mbuf *m[MR_BATCH_MAX];
+	struct mr_lane_clock clock = {0};
 	uint64_t moved = 0;
 
 	for (uint32_t i = 0; i < turns && what[0] == 'l'; i++) {
 		CALLGRIND_TOGGLE_COLLECT;
-		mr_lane_turn(l, i);
+		mr_lane_turn(l, &clock);
 		CALLGRIND_TOGGLE_COLLECT;
 		play_kernel(&l->ring, out);
 	}
@@ -162,10 +163,10 @@ int main(int argc, char **argv)
 		    NULL) != 0)
 		die("ring");
 	l->state = MR_LANE_RUN;
+	l->want = MR_LANE_RUN;
+	l->publish_tsc = UINT64_MAX;
 	l->rx = (struct mr_rx){.ring = &l->ring,
 		.counters = &l->counters,
-		.mbufs = zeroed(SLOTS * batch * sizeof(void *)),
-		.slots = zeroed(SLOTS * sizeof(struct mr_ring_note)),
 		.timeout_tsc = UINT64_MAX,
 		.window.region = mem.buf_iova,
 		.describe = mr_rx_describe_best(),
@@ -175,8 +176,9 @@ int main(int argc, char **argv)
 	l->tx.ring = &l->ring;
 	l->tx.counters = &l->counters;
 	l->tx.latency = &l->latency;
-	l->tx.mbufs = l->rx.mbufs;
-	l->tx.slots = l->rx.slots;
+	l->mbufs = zeroed(SLOTS * batch * sizeof(void *));
+	l->slots = zeroed(SLOTS * sizeof(struct mr_ring_note));
+	mr_lane_link(l);
 	l->tx.room = element;
 	l->tx.tx_count = 1;
 	l->tx.ns_per_tsc = 1u << MR_TX_TSC_SHIFT;

@@ -40,8 +40,8 @@ FORBIDDEN = [
     (
         "lib/libmr_lane.a",
         "lib/lane/mr_lane.c",
-        ["#include <rte_ethdev.h>", "int mr_x(void) { return rte_eth_dev_count_avail(); }"],
-        "rte_eth_dev_count_avail",
+        ["#include <rte_gpudev.h>", "int mr_x(void) { return rte_gpu_count_avail(); }"],
+        "rte_gpu_count_avail",
     ),
     (
         "lib/libmr_setup.a",

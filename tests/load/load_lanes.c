@@ -161,8 +161,6 @@ static void make_side(uint32_t i)
 	l->publish_tsc = rte_get_tsc_hz() / 100;
 	l->rx = (struct mr_rx){.ring = &l->ring,
 		.counters = &l->counters,
-		.mbufs = zeroed((size_t)slots * batch * sizeof(void *)),
-		.slots = zeroed(slots * sizeof(struct mr_ring_note)),
 		.timeout_tsc = rte_get_tsc_hz() / 50000,
 		.window = {address(region), bytes - ELEMENT},
 		.describe = mr_rx_describe_best(),
@@ -171,8 +169,8 @@ static void make_side(uint32_t i)
 	l->tx.ring = &l->ring;
 	l->tx.counters = &l->counters;
 	l->tx.latency = &l->latency;
-	l->tx.mbufs = l->rx.mbufs;
-	l->tx.slots = l->rx.slots;
+	l->mbufs = zeroed((size_t)slots * batch * sizeof(void *));
+	l->slots = zeroed(slots * sizeof(struct mr_ring_note));
 	l->tx.room = ELEMENT;
 	l->tx.tx_count = 1;
 	l->tx.ns_per_tsc = (1000000000ull << MR_TX_TSC_SHIFT) / rte_get_tsc_hz();

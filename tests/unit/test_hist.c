@@ -52,8 +52,9 @@ static void powers_of_two_and_their_neighbours_are_within_one_32nd(void **state)
 		assert_within_one_32nd(power + 1);
 	}
 	for (uint32_t i = 0; i < 1000000; i++)
-		assert_within_one_32nd(
-			random_u64() % (((uint64_t)1 << MR_HIST_MAX_BITS) - ((uint64_t)1 << 35)));
+		assert_within_one_32nd(random_u64() %
+			(((uint64_t)1 << MR_HIST_MAX_BITS) -
+				((uint64_t)1 << (MR_HIST_MAX_BITS - 5))));
 }
 
 static void each_bound_falls_into_its_own_bucket_and_the_next_value_into_the_next(void **state)

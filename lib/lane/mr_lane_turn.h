@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_lane_turn - one turn of the lane's loop, in one function's frame.
+ *
+ * Thread   the lane's core.
+ */
+#ifndef MR_LANE_TURN_H
+#define MR_LANE_TURN_H
+
+#include "mr_lane.h"
+#include "mr_rx_poll.h"
+#include "mr_tx_poll.h"
+
+#include <rte_cycles.h>
+#include <sched.h>
+
+/* What the loop keeps from turn to turn; TSC ticks. */
+struct mr_lane_clock {
+	uint64_t now;
+	uint64_t published;
+	uint32_t empty; /* turns in a row that moved nothing */
+};
+
+/* mr_lane_moves polls once; returns how many packets moved. */
+static inline uint32_t mr_lane_moves(struct mr_lane *lane, uint64_t now)
+{
+	uint32_t moved = mr_tx_poll(&lane->tx, now);
+
+	if (MR_LIKELY(lane->state == MR_LANE_RUN))
+		moved += mr_rx_poll(&lane->rx, now);
+	return moved;
+}
+
+/*
+ * mr_lane_keep follows what the control thread wants, and publishes when it is time;
+ * returns when it last published.
+ */
+uint64_t mr_lane_keep(struct mr_lane *lane, uint64_t now, uint64_t published);
+
+/* mr_lane_turn polls once and keeps the books; returns how many packets moved. */
+static inline uint32_t mr_lane_turn(struct mr_lane *lane, struct mr_lane_clock *clock)
+{
+	uint64_t then = clock->now;
+	uint32_t moved = mr_lane_moves(lane, then);
+
+	lane->counters.c[MR_C_turns]++;
+	clock->now = rte_rdtsc();
+	if (MR_LIKELY(moved != 0)) {
+		lane->counters.c[MR_C_busy_cycles] += clock->now - then;
+		clock->empty = 0;
+	} else if (lane->yield_polls != 0 && ++clock->empty >= lane->yield_polls) {
+		clock->empty = 0;
+		sched_yield();
+	}
+	if (MR_UNLIKELY(clock->now - clock->published >= lane->publish_tsc ||
+		    mr_load_relaxed(&lane->want) != lane->state))
+		clock->published = mr_lane_keep(lane, clock->now, clock->published);
+	return moved;
+}
+
+#endif
