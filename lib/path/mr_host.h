@@ -4,7 +4,8 @@
  *
  * The facts are gathered once by mr_host_read() and are constant afterwards; a
  * test fills the structure by hand. Everything is read below root, so a whole
- * machine can be replayed from a folder.
+ * machine can be replayed from a folder. It is the part of mr_facts.h that a plan
+ * needs.
  *
  * Thread   the control thread.
  * Source   sysfs-devices-system-cpu (kernel ABI), proc(5), hugetlbpage.rst
@@ -29,7 +30,13 @@ struct mr_host {
 	bool protection_keys;
 };
 
+struct mr_root;
+
 /* mr_host_read fills *ret_host from below root ("/" for this machine). */
 MR_MUST_USE int mr_host_read(const char *root, struct mr_host *ret_host, struct mr_err *err);
+
+/* The same from a root that is open. */
+MR_MUST_USE int mr_host_read_root(
+	struct mr_root *root, struct mr_host *ret_host, struct mr_err *err);
 
 #endif

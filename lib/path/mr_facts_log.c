@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mr_facts_log - what the kernel's log says of the devices. */
+#define _GNU_SOURCE 1
+#include "mr_facts_priv.h"
+
+#include "mr_parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG_BYTES_MAX (32u << 20) /* of a replayed file; the kernel's own ring is smaller */
+#define RECORD_BYTES_MAX 8192u
+
+struct log {
+	struct mr_host_facts *f;
+	uint32_t last_gpu; /* of the NVIDIA driver's last line that named one */
+	char *kept;        /* lines that matter, for the recorder */
+	size_t kept_bytes;
+};
+
+/* After these the GPU's work is lost or its results are wrong (Xid catalog). */
+static bool is_fatal(uint64_t xid)
+{
+	static const uint16_t fatal[] = {48, 64, 74, 79, 95, 119, 120, 154};
+
+	for (size_t i = 0; i < MR_ARRAY_LEN(fatal); i++)
+		if (fatal[i] == xid)
+			return true;
+	return false;
+}
+
+/* An address in the forms 0000:3b:00, 00000000:3B:00.0, compared without the function. */
+static bool same_device(const char *text, const char *bdf)
+{
+	uint64_t a[3], b[3];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		if (!mr_parse_take_hex(&text, &a[i]) || !mr_parse_take_hex(&bdf, &b[i]) ||
+			a[i] != b[i])
+			return false;
+		if (i < 2 && (*text++ != ':' || *bdf++ != ':'))
+			return false;
+	}
+	return true;
+}
+
+/* The GPU that a line names; MR_FACTS_NONE: it names none of this machine. */
+static uint32_t gpu_of(const struct mr_host_facts *f, const char *line)
+{
+	for (const char *s = line; *s != '\0'; s++) {
+		bool starts = (s == line || strchr(" (:", s[-1]) != NULL) &&
+			strchr("0123456789abcdefABCDEF", *s) != NULL;
+
+		for (uint32_t g = 0; starts && g < f->gpus_count; g++)
+			if (same_device(s, f->pci[f->gpus[g].pci].bdf))
+				return g;
+	}
+	return MR_FACTS_NONE;
+}
+
+static void judge_nvidia(struct log *log, const char *line)
+{
+	struct mr_host_facts *f = log->f;
+	uint32_t gpu = gpu_of(f, line);
+	const char *xid = strstr(line, "Xid (");
+	bool fell = strstr(line, "fallen off the bus") != NULL;
+	uint64_t number = 0;
+
+	if (gpu != MR_FACTS_NONE)
+		log->last_gpu = gpu;
+	else if (xid == NULL)
+		gpu = log->last_gpu; /* the message goes on from the line before */
+	xid = xid == NULL ? NULL : strstr(xid, "): ");
+	if (xid != NULL) {
+		xid += 3;
+		if (!mr_parse_take_u64(&xid, &number) || !is_fatal(number))
+			number = 0;
+	}
+	for (uint32_t g = 0; g < f->gpus_count; g++) {
+		/* A loss that names nobody may be anybody's. */
+		if (g != gpu && !(fell && gpu == MR_FACTS_NONE))
+			continue;
+		f->gpus[g].fell_off |= fell;
+		if (number != 0)
+			f->gpus[g].xid = (uint32_t)number;
+	}
+}
+
+static void note(struct mr_facts_kernel *k, bool *flag, const char *line)
+{
+	*flag = true;
+	for (size_t i = 0; k->log_line[0] == '\0' || i > 0; i++) {
+		if (line[i] == '\0' || line[i] == '\n' || i + 1 == sizeof(k->log_line)) {
+			k->log_line[i] = '\0';
+			return;
+		}
+		k->log_line[i] = line[i] >= 0x20 && line[i] < 0x7f ? line[i] : '?';
+	}
+}
+
+static void judge_line(struct log *log, const char *line)
+{
+	struct mr_facts_kernel *k = &log->f->kernel;
+	bool matters = true;
+
+	if (strstr(line, "NVRM") != NULL)
+		judge_nvidia(log, line);
+	else if (strstr(line, "IO_PAGE_FAULT") != NULL || strstr(line, "DMAR: [DMA ") != NULL)
+		note(k, &k->log_io_fault, line);
+	else if (strstr(line, "disagrees about version of symbol ib_register_peer_memory") != NULL)
+		note(k, &k->log_symbols, line);
+	else if (strstr(line, "Oops: ") != NULL || strstr(line, "kernel BUG at") != NULL)
+		note(k, &k->log_oops, line);
+	else
+		matters = false;
+	if (matters && log->kept != NULL) {
+		size_t n = strcspn(line, "\n");
+		char *grown = realloc(log->kept, log->kept_bytes + n + 2);
+
+		if (grown == NULL || log->kept_bytes > LOG_BYTES_MAX)
+			return;
+		log->kept = grown;
+		memcpy(grown + log->kept_bytes, line, n);
+		grown[log->kept_bytes + n] = '\n';
+		grown[log->kept_bytes + n + 1] = '\0';
+		log->kept_bytes += n + 1;
+	}
+}
+
+/* The device gives one record a read: "6,339,5140900,-;text\n" and lines that go on with ' '. */
+static void read_records(struct log *log, int fd)
+{
+	char record[RECORD_BYTES_MAX];
+	size_t total = 0;
+	ssize_t got;
+
+	while (total < LOG_BYTES_MAX) {
+		const char *text;
+
+		got = read(fd, record, sizeof(record) - 1);
+		if (got < 0 && (errno == EINTR || errno == EPIPE))
+			continue; /* EPIPE: older records were overwritten meanwhile */
+		if (got <= 0)
+			break;
+		record[got] = '\0';
+		total += (size_t)got;
+		text = strchr(record, ';');
+		judge_line(log, text == NULL ? record : text + 1);
+	}
+}
+
+/* The same records in a file, or the lines of dmesg. */
+static void read_lines(struct log *log, int fd)
+{
+	FILE *file = fdopen(dup(fd), "r");
+	char line[RECORD_BYTES_MAX];
+	size_t total = 0;
+
+	if (file == NULL)
+		return;
+	while (total < LOG_BYTES_MAX && fgets(line, sizeof(line), file) != NULL) {
+		total += strlen(line);
+		judge_line(log, line);
+	}
+	fclose(file);
+}
+
+void mr_facts_log(struct mr_root *r, struct mr_host_facts *f)
+{
+	struct log log = {.f = f, .last_gpu = MR_FACTS_NONE};
+	int fd = mr_root_open_stream(r, "dev/kmsg");
+
+	f->kernel.log_state = mr_facts_state_of(fd < 0 ? fd : 0);
+	if (r->recorder != NULL)
+		log.kept = calloc(1, 1);
+	if (fd >= 0) {
+		if (r->live)
+			read_records(&log, fd);
+		else
+			read_lines(&log, fd);
+		close(fd);
+		if (log.kept != NULL)
+			r->recorder(r->recorder_ctx, MR_ROOT_SEEN_FILE, "dev/kmsg", log.kept,
+				log.kept_bytes);
+	} else if (f->kernel.log_state == MR_FACT_DENIED && r->recorder != NULL) {
+		r->recorder(r->recorder_ctx, MR_ROOT_SEEN_DENIED, "dev/kmsg", "r", 1);
+	}
+	free(log.kept);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mr_probe_priv - the child's side of mr_probe_live: each writes "KEY VALUE" lines to fd. */
+#ifndef MR_PROBE_PRIV_H
+#define MR_PROBE_PRIV_H
+
+void mr_probe_say(int fd, const char *key, long long value);
+
+void mr_probe_child_gpu(const char *bdf, int fd);
+void mr_probe_child_nic(const char *bdf, int fd);
+/* GPU's and NIC's address with a '+' between them. */
+void mr_probe_child_pair(const char *bdfs, int fd);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE 1
+#include "mr_root_priv.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A whole machine's sysfs is some ten thousand files of a few bytes. */
+#define ENTRIES_MAX 300000u
+#define BYTES_MAX (256u << 20)
+#define BLOCK_BYTES 16384u
+
+/* Makes the folders above path below fd and opens the last; name is what remains. */
+static int open_parent(int fd, const char *path, char *work, const char **ret_name)
+{
+	char *slash;
+	int parent;
+
+	if (strlen(path) >= MR_ROOT_PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(work, path, strlen(path) + 1);
+	for (char *s = strchr(work, '/'); s != NULL; s = strchr(s + 1, '/')) {
+		*s = '\0';
+		parent = mr_root_openat(fd, work, O_PATH | O_DIRECTORY, 0, false);
+		if (parent == -ENOENT) {
+			/* Every folder above is there and no link, so this stays below fd. */
+			if (mkdirat(fd, work, 0700) != 0)
+				return -errno;
+		} else if (parent < 0) {
+			return parent;
+		} else {
+			close(parent);
+		}
+		*s = '/';
+	}
+	slash = strrchr(work, '/');
+	*ret_name = slash == NULL ? work : slash + 1;
+	if (slash == NULL)
+		return mr_root_openat(fd, ".", O_PATH | O_DIRECTORY, 0, false);
+	*slash = '\0';
+	return mr_root_openat(fd, work, O_PATH | O_DIRECTORY, 0, false);
+}
+
+static int write_file(struct archive *a, int parent, const char *name, uint64_t *left)
+{
+	char block[BLOCK_BYTES];
+	la_ssize_t got;
+	int rc = 0;
+	int fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	/* A name that came before: the first one stays. */
+	if (fd < 0)
+		return errno == EEXIST ? 0 : -errno;
+	while ((got = archive_read_data(a, block, sizeof(block))) > 0) {
+		if ((uint64_t)got > *left) {
+			rc = -EFBIG;
+			break;
+		}
+		*left -= (uint64_t)got;
+		if (write(fd, block, (size_t)got) != got) {
+			rc = -EIO;
+			break;
+		}
+	}
+	close(fd);
+	return got < 0 ? -EBADMSG : rc;
+}
+
+/* Names a path without "./" and "/" in front; "" for what has no place below the folder. */
+static const char *inside(const char *path)
+{
+	while (path != NULL && (*path == '/' || (path[0] == '.' && path[1] == '/')))
+		path++;
+	return path == NULL || strcmp(path, ".") == 0 ? "" : path;
+}
+
+static int unpack_entry(struct archive *a, struct archive_entry *e, int fd, uint64_t *left)
+{
+	char path[MR_ROOT_PATH_MAX];
+	char work[MR_ROOT_PATH_MAX];
+	const char *name = path;
+	const char *to = archive_entry_symlink(e);
+	mode_t type = archive_entry_filetype(e);
+	int parent, rc = 0;
+	size_t n;
+
+	if (snprintf(path, sizeof(path), "%s", inside(archive_entry_pathname(e))) >=
+		(int)sizeof(path))
+		return 0;
+	n = strlen(path);
+	while (n > 0 && path[n - 1] == '/')
+		path[--n] = '\0';
+	if (n == 0)
+		return 0;
+	parent = open_parent(fd, path, work, &name);
+	if (parent < 0)
+		return 0; /* a path through a link or a file, or out of the folder */
+	if (strcmp(name, "..") == 0 || strcmp(name, ".") == 0)
+		rc = 0;
+	else if (type == AE_IFREG && archive_entry_hardlink(e) == NULL)
+		rc = write_file(a, parent, name, left);
+	else if (type == AE_IFDIR)
+		rc = mkdirat(parent, name, 0700) != 0 && errno == ENOSPC ? -ENOSPC : 0;
+	else if (type == AE_IFLNK && to != NULL)
+		rc = symlinkat(to, parent, name) != 0 && errno == ENOSPC ? -ENOSPC : 0;
+	close(parent);
+	return rc;
+}
+
+static int unpack_all(struct archive *a, int fd)
+{
+	uint64_t left = BYTES_MAX;
+	struct archive_entry *e;
+	int got;
+
+	for (uint32_t n = 0; n < ENTRIES_MAX; n++) {
+		int rc;
+
+		got = archive_read_next_header(a, &e);
+		if (got == ARCHIVE_EOF)
+			return n > 0 ? 0 : -EBADMSG;
+		if (got < ARCHIVE_WARN)
+			return -EBADMSG;
+		rc = unpack_entry(a, e, fd, &left);
+		if (rc != 0)
+			return rc;
+	}
+	return -EFBIG;
+}
+
+int mr_root_unpack(const char *archive, char ret_folder[64], struct mr_err *err)
+{
+	struct archive *a = archive_read_new();
+	int fd, rc;
+
+	snprintf(ret_folder, 64, "/tmp/millrace-root-XXXXXX");
+	if (a == NULL || mkdtemp(ret_folder) == NULL) {
+		rc = a == NULL ? -ENOMEM : -errno;
+		ret_folder[0] = '\0';
+		archive_read_free(a);
+		return mr_err_set(err, rc, "cannot make a folder in /tmp to unpack '%s': %s",
+			archive, strerror(-rc));
+	}
+	/* Only what is built in: other filters would start programs. */
+	archive_read_support_filter_gzip(a);
+	archive_read_support_filter_bzip2(a);
+	archive_read_support_filter_xz(a);
+	archive_read_support_filter_zstd(a);
+	archive_read_support_format_tar(a);
+	fd = open(ret_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		rc = -errno;
+	else if (archive_read_open_filename(a, archive, BLOCK_BYTES) != ARCHIVE_OK)
+		rc = -EBADMSG;
+	else
+		rc = unpack_all(a, fd);
+	if (fd >= 0)
+		close(fd);
+	archive_read_free(a);
+	if (rc == 0)
+		return 0;
+	mr_root_remove(ret_folder);
+	ret_folder[0] = '\0';
+	return mr_err_set(err, rc, "cannot unpack root '%s': %s", archive,
+		rc == -EBADMSG         ? "it is not a tar archive"
+			: rc == -EFBIG ? "it holds more than a machine's facts"
+				       : strerror(-rc));
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+void mr_root_remove(const char *folder)
+{
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
