@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -80,8 +81,11 @@ static int find_functions(
 static int start(struct mr_cuda_api *api, const char *name, struct mr_err *err)
 {
 	const char *words = NULL;
-	mr_cu_result r = api->cuInit(0);
+	mr_cu_result r;
 
+	/* cuInit reads it. A kernel loaded at its first launch would wait for those that run. */
+	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+	r = api->cuInit(0);
 	if (r == MR_CUDA_SUCCESS)
 		return 0;
 	if (r == MR_CUDA_ERROR_NO_DEVICE)

@@ -1,11 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# DPDK's own gpudev test over the plug-in: usage: test_gpudev.sh PLUGIN.so
+# DPDK's own gpudev test over the plug-in, on the software device and, with stand-ins of the
+# NVIDIA driver and GDRCopy, on the provider of real GPUs.
+# usage: test_gpudev.sh PLUGIN.so LIBCUDA.so LIBGDRAPI.so
 # It prints PASSED or FAILED for each of its five parts and exits with 0 whatever
 # they say, so the text is judged. 77: dpdk-test-gpudev is not installed.
 set -eu
 
 plugin=$(readlink -f "$1")
+cuda=$(readlink -f "$2")
+gdr=$(readlink -f "$3")
 if ! command -v dpdk-test-gpudev >/dev/null; then
 	echo "dpdk-test-gpudev is not installed (package dpdk-dev)"
 	exit 77
@@ -27,10 +31,15 @@ fail() {
 	failures=$((failures + 1))
 }
 
+mkdir "$work/cuda" "$work/gdr"
+ln -s "$cuda" "$work/cuda/libcuda.so.1"
+ln -s "$gdr" "$work/gdr/libgdrapi.so.2"
+libraries=$work
+
 # By bare soname: EAL refuses a path below a world-writable folder such as /tmp. A
 # name that exists in the working folder would be such a path, so that is another one.
 run() {
-	(cd "$work" && LD_LIBRARY_PATH="$(dirname "$plugin")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+	(cd "$work" && LD_LIBRARY_PATH="$(dirname "$plugin"):$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
 		timeout 60 dpdk-test-gpudev --no-huge --no-pci --no-telemetry \
 		--file-prefix "mr-gpudev-$$" -d "$(basename "$plugin")" "$@") >"$work/out" 2>&1
 }
@@ -67,6 +76,40 @@ if run --vdev gpu_millrace0,speed=9; then
 	fail "an unknown option was accepted"
 fi
 grep -q "option 'speed' is not known" "$work/out" || fail "an unknown option has no sentence"
+
+# The driver is loaded by the first real device, whichever number that has: DPDK's own driver
+# loads it with device 0 only (drivers/gpu/cuda/cuda.c:1223).
+libraries=$work/cuda:$work/gdr
+export MILLRACE_STANDIN="device=0000:af:00.0,sms=5 device=0000:3b:00.0,sms=7,mem=32MiB skew=512 log=$work/log"
+passes "real device" --vdev gpu_millrace0,device=0000:3b:00.0
+grep -q 'Tot memory 32.00 MB, Tot processors 7' "$work/out" || fail "not the device at that address"
+grep -q '^count cuMemAlloc_v2' "$work/log" || fail "the driver was not asked"
+if grep -E '^(wrong|left)' "$work/log"; then
+	fail "real device: misused, or something was left"
+fi
+passes "software device first" --vdev gpu_millrace0 --vdev gpu_millrace_g1,device=0000:af:00.0
+grep -q 'Tot processors 5' "$work/out" || fail "the second device is not the real one"
+passes "two real devices" --vdev gpu_millrace0,device=0000:3b:00.0 \
+	--vdev gpu_millrace_g1,device=0000:af:00.0
+export MILLRACE_STANDIN="device=0000:3b:00.0,ordering=none,flush=memops log=$work/flushes"
+passes "writes not ordered" --vdev gpu_millrace0,device=0000:3b:00.0
+if grep -q '^count cuStreamWaitValue32_v2 0' "$work/flushes"; then
+	fail "a barrier did not flush"
+fi
+libraries=$work/cuda
+run --vdev gpu_millrace0,device=0000:3b:00.0 || fail "without GDRCopy: exit status $?"
+[ "$(grep -c 'TEST: PASSED' "$work/out")" = 4 ] || fail "without GDRCopy: not four parts PASSED"
+grep -q 'GDRCopy: libgdrapi.so.2' "$work/out" || fail "without GDRCopy: no sentence says so"
+export MILLRACE_STANDIN="version=12080 device=0000:3b:00.0"
+if run --vdev gpu_millrace0,device=0000:3b:00.0; then
+	fail "an old driver was accepted"
+fi
+grep -q 'supports CUDA 12.8, but the kernels need 13.0' "$work/out" || fail "no sentence on an old driver"
+libraries=$work
+if run --vdev gpu_millrace0,device=0000:3b:00.0; then
+	fail "a driver that is not there was accepted"
+fi
+grep -q 'no NVIDIA driver' "$work/out" || fail "no sentence on a missing driver"
 
 [ "$failures" = 0 ] || exit 1
 echo "dpdk-test-gpudev passes over the plug-in"
