@@ -62,6 +62,14 @@ mr_cu_result mr_sim_leave(struct sim_device *dev, mr_cu_result r)
 	return r;
 }
 
+bool mr_sim_fault_has(const struct sim_options *o, enum sim_fault_kind kind)
+{
+	for (uint32_t i = 0; i < o->faults_count; i++)
+		if (o->fault[i].kind == kind)
+			return true;
+	return false;
+}
+
 bool mr_sim_fault_now(struct sim_device *dev, enum sim_fault_kind kind)
 {
 	uint32_t number = ++dev->calls[kind];
@@ -330,7 +338,7 @@ static mr_cu_result sim_flush(unsigned int target, unsigned int scope)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	if ((dev->options.flush_options & MR_CU_FLUSH_OPTION_HOST) == 0)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
-	dev->flushes++;
+	mr_sim_late_flush(dev);
 	return mr_sim_leave(dev, r);
 }
 

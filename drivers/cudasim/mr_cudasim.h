@@ -19,6 +19,7 @@
  *     bar=SIZE       how much of it `map` may show the CPU at once, default 256MiB
  *     sms=N          multiprocessors, default 4
  *     ordering=none|owner|all       GPUDirect RDMA writes ordering, default all
+ *                    none: what a NIC writes is not seen by kernels before a flush
  *     flush=none|host|memops|both   ways to flush them, default both
  *     gdr=0|1        GPUDirect RDMA supported, default 1
  *     dmabuf=0|1     dma-buf export supported, default 1
@@ -29,13 +30,17 @@
  *     seed=N         what fault=any is drawn from, default 1
  *     fault=F        may be given 8 times:
  *         alloc@K hostalloc@K register@K map@K module@K launch@K
- *                    the K-th call of that kind fails, counted from 1
+ *                    the K-th call of that kind fails, counted from 1; register is
+ *                    what readies memory for the DMA of others: cuMemHostRegister, and
+ *                    SYNC_MEMOPS of device memory
  *         stall@B:MS block B of every kernel stands still, from MS milliseconds
  *                    after the first launch on
  *         idle@B:MS  block B of every kernel beats without making progress
  *         die@B:MS   block B faults: all blocks end, the context is lost
  *         lost@MS    the device is lost: every call that needs a context fails
+ *         late       ordering=none
  *         any        one of these, drawn from the seed
+ *         noflush    flushes succeed and do nothing: what omitting them would show
  *
  * Sizes are bytes or take KiB, MiB, GiB.
  *

@@ -30,12 +30,12 @@ static int thread_start(pthread_t *ret_thread, void *(*run)(void *), void *argum
 
 static void block_order(struct sim_block *b, enum mr_sim_fault fault)
 {
-	__atomic_store_n(&b->fault, fault, __ATOMIC_RELAXED);
+	__atomic_store_n(&b->orders.fault, fault, __ATOMIC_RELAXED);
 }
 
 static bool block_must_die(const struct sim_block *b)
 {
-	return __atomic_load_n(&b->fault, __ATOMIC_RELAXED) == MR_SIM_FAULT_DIE;
+	return __atomic_load_n(&b->orders.fault, __ATOMIC_RELAXED) == MR_SIM_FAULT_DIE;
 }
 
 static void *block_main(void *argument)
@@ -57,7 +57,7 @@ static void *block_main(void *argument)
 		dev->resident += l->cost;
 	pthread_mutex_unlock(&dev->lock);
 	if (runs)
-		l->kernel->entry(l->argument, b->index, &b->fault);
+		l->kernel->entry(l->argument, b->index, &b->orders);
 	pthread_mutex_lock(&dev->lock);
 	if (runs)
 		dev->resident -= l->cost;
@@ -330,6 +330,8 @@ static mr_cu_result launch_start(struct sim_device *dev, struct sim_launch *l, u
 
 		b->launch = l;
 		b->index = l->blocks_count;
+		if (dev->late != NULL)
+			b->orders = (struct mr_sim_orders){.fence = mr_sim_late_fence, .ctx = dev};
 		if (thread_start(&b->thread, block_main, b) != 0)
 			break;
 	}

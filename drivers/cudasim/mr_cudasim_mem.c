@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* Address space of that size, aligned to a device page as real device memory is. */
-static uint8_t *map_aligned(int fd, size_t bytes)
+uint8_t *mr_sim_map_aligned(int fd, size_t bytes)
 {
 	uint8_t *raw = mmap(NULL, bytes + SIM_PAGE, PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -45,10 +45,10 @@ static int map_twice(
 		return -errno;
 	*ret_primary = NULL;
 	if (ftruncate(fd, (off_t)bytes) == 0) {
-		*ret_primary = map_aligned(fd, bytes);
+		*ret_primary = mr_sim_map_aligned(fd, bytes);
 		*ret_alias = *ret_primary;
 		if (*ret_primary != NULL && alias)
-			*ret_alias = map_aligned(fd, bytes);
+			*ret_alias = mr_sim_map_aligned(fd, bytes);
 		if (*ret_primary != NULL && *ret_alias != NULL) {
 			*ret_fd = fd;
 			return 0;
@@ -70,9 +70,16 @@ static void unmap_twice(uint8_t *primary, uint8_t *alias, size_t bytes)
 
 int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err)
 {
-	int rc = map_twice(dev->options.alias, dev->options.mem_bytes, &dev->arena_fd, &dev->arena,
-		&dev->arena_alias);
+	const bool late =
+		dev->options.alias && dev->options.writes_ordering == MR_CU_WRITES_ORDERING_NONE;
+	int rc = map_twice(dev->options.alias && !late, dev->options.mem_bytes, &dev->arena_fd,
+		&dev->arena, &dev->arena_alias);
 
+	if (rc == 0 && late) {
+		rc = mr_sim_late_init(dev);
+		if (rc != 0)
+			mr_sim_memory_fini(dev);
+	}
 	if (rc != 0)
 		return mr_err_set(err, rc, "software device: %zu bytes of device memory: %s",
 			dev->options.mem_bytes, strerror(-rc));
@@ -84,6 +91,8 @@ static void range_release(struct sim_device *dev, struct sim_range *range)
 	if (range->memory == SIM_MEMORY_HOST)
 		unmap_twice(range->primary, range->alias, range->span);
 	/* A freed page costs the machine nothing until it is used again. */
+	if (range->memory == SIM_MEMORY_DEVICE)
+		mr_sim_late_drop(dev, (size_t)(range->primary - dev->arena), range->span);
 	if (range->memory == SIM_MEMORY_DEVICE)
 		(void)fallocate(dev->arena_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			range->primary - dev->arena, (off_t)range->span);
@@ -112,6 +121,7 @@ void mr_sim_memory_fini(struct sim_device *dev)
 	mr_sim_memory_reset(dev);
 	if (dev->arena_fd < 0)
 		return;
+	mr_sim_late_fini(dev);
 	unmap_twice(dev->arena, dev->arena_alias, dev->options.mem_bytes);
 	close(dev->arena_fd);
 	dev->arena_fd = -1;
@@ -370,6 +380,8 @@ mr_cu_result mr_sim_pointer_set(const void *value, unsigned int attribute, mr_cu
 	if (range == NULL || range->memory != SIM_MEMORY_DEVICE ||
 		attribute != MR_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
+	if (mr_sim_fault_now(dev, SIM_FAULT_REGISTER))
+		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
 	memcpy(&on, value, sizeof(on));
 	range->sync_memops = on != 0;
 	return mr_sim_leave(dev, r);

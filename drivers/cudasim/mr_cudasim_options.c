@@ -34,12 +34,14 @@ static const struct sim_word flush_words[] = {
 };
 
 static const struct sim_word fault_words[] = {
+	{"noflush", SIM_FAULT_NOFLUSH},
 	{"alloc", SIM_FAULT_ALLOC},
 	{"hostalloc", SIM_FAULT_HOSTALLOC},
 	{"register", SIM_FAULT_REGISTER},
 	{"map", SIM_FAULT_MAP},
 	{"module", SIM_FAULT_MODULE},
 	{"launch", SIM_FAULT_LAUNCH},
+	{"late", SIM_FAULT_LATE},
 	{"stall", SIM_FAULT_STALL},
 	{"idle", SIM_FAULT_IDLE},
 	{"die", SIM_FAULT_DIE},
@@ -138,16 +140,21 @@ static uint64_t draw(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+static bool is_counted(enum sim_fault_kind kind)
+{
+	return kind >= SIM_FAULT_ALLOC && kind <= SIM_FAULT_LAUNCH;
+}
+
 static bool is_timed(enum sim_fault_kind kind)
 {
 	return kind >= SIM_FAULT_STALL;
 }
 
-/* KIND@K, KIND@MS or KIND@BLOCK:MS; "any" waits until the seed is known. */
+/* KIND, KIND@K, KIND@MS or KIND@BLOCK:MS; "any" waits until the seed is known. */
 static int parse_fault(const char *value, struct sim_fault *ret_fault, struct mr_err *err)
 {
-	const char *at = strchr(value, '@');
-	const char *end = NULL;
+	const size_t length = strcspn(value, "@");
+	const char *end = value + length;
 	struct sim_fault f = {0};
 	uint64_t v = 0;
 
@@ -155,11 +162,13 @@ static int parse_fault(const char *value, struct sim_fault *ret_fault, struct mr
 		ret_fault->kind = SIM_FAULT_KINDS;
 		return 0;
 	}
-	for (const struct sim_word *w = fault_words; at != NULL && w->word != NULL; w++)
-		if (strlen(w->word) == (size_t)(at - value) &&
-			strncmp(w->word, value, (size_t)(at - value)) == 0)
+	for (const struct sim_word *w = fault_words; w->word != NULL; w++)
+		if (strlen(w->word) == length && strncmp(w->word, value, length) == 0)
 			f.kind = (enum sim_fault_kind)w->value;
-	if (f.kind == SIM_FAULT_UNUSED || parse_number(at + 1, UINT32_MAX, &end, &v) != 0)
+	if (f.kind == SIM_FAULT_UNUSED)
+		goto bad;
+	if ((is_counted(f.kind) || is_timed(f.kind)) &&
+		(*end != '@' || parse_number(end + 1, UINT32_MAX, &end, &v) != 0))
 		goto bad;
 	if (is_timed(f.kind) && f.kind != SIM_FAULT_LOST) {
 		f.block = (uint32_t)v;
@@ -167,7 +176,7 @@ static int parse_fault(const char *value, struct sim_fault *ret_fault, struct mr
 			goto bad;
 	}
 	f.at = (uint32_t)v;
-	if (*end != '\0' || (!is_timed(f.kind) && f.at == 0))
+	if (*end != '\0' || (is_counted(f.kind) && f.at == 0))
 		goto bad;
 	*ret_fault = f;
 	return 0;
@@ -175,7 +184,7 @@ bad:
 	return mr_err_set(err, -EINVAL,
 		"software device: fault=%s is none of "
 		"{alloc,hostalloc,register,map,module,launch}@K "
-		"with K from 1, {stall,idle,die}@BLOCK:MS, lost@MS, any",
+		"with K from 1, {stall,idle,die}@BLOCK:MS, lost@MS, late, noflush, any",
 		value);
 }
 
@@ -188,10 +197,16 @@ static void draw_faults(struct sim_options *o)
 
 		if (f->kind != SIM_FAULT_KINDS)
 			continue;
-		f->kind = (enum sim_fault_kind)(1 + draw(&state) % (SIM_FAULT_KINDS - 1));
+		f->kind = (enum sim_fault_kind)(
+			SIM_FAULT_ALLOC + draw(&state) % (SIM_FAULT_KINDS - SIM_FAULT_ALLOC));
 		f->block = 0;
-		f->at = (uint32_t)(is_timed(f->kind) ? draw(&state) % 500 : 1 + draw(&state) % 4);
+		if (is_timed(f->kind))
+			f->at = (uint32_t)(draw(&state) % 500);
+		else if (is_counted(f->kind))
+			f->at = (uint32_t)(1 + draw(&state) % 4);
 	}
+	if (mr_sim_fault_has(o, SIM_FAULT_LATE))
+		o->writes_ordering = MR_CU_WRITES_ORDERING_NONE;
 }
 
 static int parse_option(

@@ -25,6 +25,7 @@
 
 enum sim_fault_kind {
 	SIM_FAULT_UNUSED,
+	SIM_FAULT_NOFLUSH, /* never drawn: no program can help against it */
 	/* counted calls: `at` is the number of the one that fails */
 	SIM_FAULT_ALLOC,
 	SIM_FAULT_HOSTALLOC,
@@ -32,6 +33,7 @@ enum sim_fault_kind {
 	SIM_FAULT_MAP,
 	SIM_FAULT_MODULE,
 	SIM_FAULT_LAUNCH,
+	SIM_FAULT_LATE, /* neither counted nor timed: it makes writes_ordering none */
 	/* timed: `at` is milliseconds after the first launch */
 	SIM_FAULT_STALL,
 	SIM_FAULT_IDLE,
@@ -91,11 +93,12 @@ struct sim_module {
 };
 
 struct sim_launch;
+struct sim_late;
 
 struct sim_block {
 	struct sim_launch *launch;
 	uint32_t index;
-	uint32_t fault; /* enum mr_sim_fault, read by the block while it polls */
+	struct mr_sim_orders orders; /* fault is written while the block polls */
 	pthread_t thread;
 };
 
@@ -123,6 +126,7 @@ struct sim_device {
 
 	int arena_fd;
 	uint8_t *arena, *arena_alias;
+	struct sim_late *late;    /* NULL where a NIC's writes are visible at once */
 	struct sim_range *ranges; /* those of the arena are in address order */
 	struct sim_view *views;
 	size_t shown_bytes;
@@ -145,10 +149,28 @@ struct sim_device {
 struct sim_device *mr_sim_enter(mr_cu_result *ret_r);
 mr_cu_result mr_sim_leave(struct sim_device *dev, mr_cu_result r);
 
+bool mr_sim_fault_has(const struct sim_options *o, enum sim_fault_kind kind);
 /* Counts a call of that kind; true if this is the one to fail. */
 bool mr_sim_fault_now(struct sim_device *dev, enum sim_fault_kind kind);
 
+/*
+ * Late writes: with writes_ordering none, arena and alias are memory of their own. What a
+ * NIC wrote to the arena gets into the alias by a flush, what a kernel wrote to the alias
+ * gets into the arena by its fence. Both compare with what was seen last, line by line, so
+ * the two sides may write at once as long as no line is both's. Device lock held, except
+ * for the fence, which takes it.
+ */
+MR_MUST_USE int mr_sim_late_init(struct sim_device *dev);
+void mr_sim_late_fini(struct sim_device *dev);
+/* Forgets a range that is freed; offset and span are whole device pages. */
+void mr_sim_late_drop(struct sim_device *dev, size_t offset, size_t span);
+void mr_sim_late_flush(struct sim_device *dev);
+/* What copies and kernels wrote, towards NICs. */
+void mr_sim_late_publish(struct sim_device *dev);
+void mr_sim_late_fence(void *dev);
+
 /* memory */
+uint8_t *mr_sim_map_aligned(int fd, size_t bytes);
 int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err);
 void mr_sim_memory_fini(struct sim_device *dev);
 /* Frees what the context held; the arena stays. */

@@ -109,7 +109,7 @@ mr_cu_result mr_sim_stream_wait_value(
 	if ((flags & MR_CU_STREAM_WAIT_VALUE_FLUSH) != 0) {
 		if ((dev->options.flush_options & MR_CU_FLUSH_OPTION_MEMOPS) == 0)
 			return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
-		dev->flushes++;
+		mr_sim_late_flush(dev);
 	}
 	return mr_sim_leave(dev, r);
 }
@@ -143,6 +143,7 @@ static mr_cu_result copy(
 		to = other != NULL ? mr_sim_alias(other, to) : to;
 	}
 	memmove(to, from, bytes);
+	mr_sim_late_publish(dev);
 	return mr_sim_leave(dev, r);
 }
 

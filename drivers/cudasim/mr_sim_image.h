@@ -22,10 +22,21 @@ enum mr_sim_fault {
 };
 
 /*
- * One block of the grid, run on one host thread. argument is the kernel's
- * parameter; fault is read while the block polls.
+ * What a block has of the device that it runs on. fault is read while the block polls.
+ * fence, unless NULL, is called with ctx where the kernel fences with system scope:
+ * what the block wrote so far is then where a NIC reads it.
  */
-typedef void (*mr_sim_entry)(uint64_t argument, uint32_t block, const uint32_t *fault);
+struct mr_sim_orders {
+	uint32_t fault; /* enum mr_sim_fault */
+	void (*fence)(void *ctx);
+	void *ctx;
+};
+
+/*
+ * One block of the grid, run on one host thread. argument is the kernel's
+ * parameter; orders may be NULL.
+ */
+typedef void (*mr_sim_entry)(uint64_t argument, uint32_t block, const struct mr_sim_orders *orders);
 
 struct mr_sim_kernel {
 	const char *name;

@@ -4,21 +4,22 @@
 #include "mr_base.h"
 #include "mr_kernel.h"
 
-static void run(uint64_t argument, uint32_t block, const uint32_t *fault, enum mr_work work)
+static void run(
+	uint64_t argument, uint32_t block, const struct mr_sim_orders *orders, enum mr_work work)
 {
-	struct mr_block b = {.index = block, .thread = 0, .threads = 1, .fault = fault};
+	struct mr_block b = {.index = block, .thread = 0, .threads = 1, .sim = orders};
 
 	mr_kernel_body((const struct mr_launch *)(uintptr_t)argument, &b, work);
 }
 
-static void kernel_thread(uint64_t argument, uint32_t block, const uint32_t *fault)
+static void kernel_thread(uint64_t argument, uint32_t block, const struct mr_sim_orders *orders)
 {
-	run(argument, block, fault, MR_WORK_THREAD);
+	run(argument, block, orders, MR_WORK_THREAD);
 }
 
-static void kernel_warp(uint64_t argument, uint32_t block, const uint32_t *fault)
+static void kernel_warp(uint64_t argument, uint32_t block, const struct mr_sim_orders *orders)
 {
-	run(argument, block, fault, MR_WORK_WARP);
+	run(argument, block, orders, MR_WORK_WARP);
 }
 
 static const struct mr_sim_kernel kernels[] = {

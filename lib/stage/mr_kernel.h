@@ -50,11 +50,11 @@
 #define MR_KERNEL_POLLS 64u            /* empty polls between two looks at the clock */
 #define MR_KERNEL_SLOTS 16u            /* slots between two looks at the clock */
 
-/* Which block and thread this is; fault is the software device's orders to it. */
+/* Which block and thread this is, and what it has of a software device. */
 struct mr_block {
 	uint32_t index;
 	uint32_t thread, threads;
-	const uint32_t *fault; /* enum mr_sim_fault; NULL on a real device */
+	const struct mr_sim_orders *sim; /* NULL on a real device */
 };
 
 /* What thread 0 of a worker remembers between slots. */
@@ -107,6 +107,17 @@ MR_HD void mr_kernel_warp_sync(void)
 #if defined(__CUDA_ARCH__)
 	__syncwarp(0xffffffffu);
 #endif
+}
+
+/* What this block wrote is seen by CPU and NIC before what it writes from here on. */
+MR_HD void mr_kernel_fence(const struct mr_block *b)
+{
+	mr_sync_fence();
+#if !defined(__CUDACC__)
+	if (b->sim != NULL && b->sim->fence != NULL)
+		b->sim->fence(b->sim->ctx);
+#endif
+	(void)b;
 }
 
 /* Gives the processor away for a moment: nanosleep on the device, yield on the host. */
@@ -182,8 +193,8 @@ MR_HD uint32_t mr_kernel_wait(
 	}
 	for (;;) {
 #if !defined(__CUDACC__)
-		if (b->fault != NULL && mr_load_relaxed(b->fault) != MR_SIM_FAULT_NONE) {
-			left = mr_kernel_fault(w, mr_load_relaxed(b->fault));
+		if (b->sim != NULL && mr_load_relaxed(&b->sim->fault) != MR_SIM_FAULT_NONE) {
+			left = mr_kernel_fault(w, mr_load_relaxed(&b->sim->fault));
 			if (left != MR_LEFT_NOT)
 				return left;
 			continue;
@@ -444,7 +455,7 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 			changed = mr_kernel_slot_thread(&w, b, count, in->rx_port,
 				(const struct mr_desc_in *)(in + 1),
 				(struct mr_desc_out *)(out + 1));
-		mr_sync_fence();
+		mr_kernel_fence(b);
 		plain = mr_kernel_block_none(changed);
 		w.done++;
 		if (b->thread == 0) {

@@ -17,6 +17,7 @@ int main(int argc, char **argv)
 		[SIM_FAULT_MAP] = "map",
 		[SIM_FAULT_MODULE] = "module",
 		[SIM_FAULT_LAUNCH] = "launch",
+		[SIM_FAULT_LATE] = "late",
 		[SIM_FAULT_STALL] = "stall",
 		[SIM_FAULT_IDLE] = "idle",
 		[SIM_FAULT_DIE] = "die",

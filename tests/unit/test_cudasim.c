@@ -40,7 +40,7 @@ static void nap(void)
 }
 
 /* Notes who it is, then polls as the real kernel does. */
-static void kernel_poll(uint64_t argument, uint32_t block, const uint32_t *fault)
+static void kernel_poll(uint64_t argument, uint32_t block, const struct mr_sim_orders *orders)
 {
 	struct shared *s = (struct shared *)(uintptr_t)argument;
 	cpu_set_t cpus;
@@ -53,7 +53,7 @@ static void kernel_poll(uint64_t argument, uint32_t block, const uint32_t *fault
 	pthread_getname_np(pthread_self(), s->name[block], sizeof(s->name[block]));
 	__atomic_store_n(&s->hello[block], 1, __ATOMIC_RELEASE);
 	for (;;) {
-		uint32_t order = __atomic_load_n(fault, __ATOMIC_RELAXED);
+		uint32_t order = __atomic_load_n(&orders->fault, __ATOMIC_RELAXED);
 
 		if (order == MR_SIM_FAULT_DIE)
 			return;
@@ -166,6 +166,7 @@ static void options_that_are_wrong_are_refused_by_name(void **state)
 		{"memory=1GiB", "'memory' is not known"},
 		{"mem", "'mem' is not of the form"},
 		{"fault=alloc", "fault=alloc"},
+		{"fault=late@1", "fault=late@1"},
 		{"fault=alloc@0", "fault=alloc@0"},
 		{"fault=alloc@1:2", "fault=alloc@1:2"},
 		{"fault=allo@1", "fault=allo@1"},
@@ -766,6 +767,79 @@ static void a_flush_needs_its_option(void **state)
 	}
 }
 
+/* Fences as the real kernel does before it says that a slot is done. */
+static void kernel_copy(uint64_t argument, uint32_t block, const struct mr_sim_orders *orders)
+{
+	uint32_t *word = (uint32_t *)(uintptr_t)argument;
+
+	(void)block;
+	__atomic_store_n(&word[1], __atomic_load_n(&word[0], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&word[PAGE / 4], 7, __ATOMIC_RELAXED);
+	if (orders->fence != NULL)
+		orders->fence(orders->ctx);
+}
+
+static const struct mr_sim_kernel copy_kernels[] = {{"copy", kernel_copy}};
+static const struct mr_sim_image copy_image = {MR_SIM_IMAGE_MAGIC, 1, copy_kernels};
+
+/* What the NIC reads after a kernel has copied what the NIC wrote. */
+static void late_round(struct rig *g, uint32_t *nic, uint32_t written, bool flush, uint32_t wanted)
+{
+	uint64_t argument;
+	void *params[] = {&argument};
+
+	nic[0] = written;
+	if (flush)
+		assert_int_equal(g->api->cuFlushGPUDirectRDMAWrites(0, MR_CU_FLUSH_TO_OWNER), 0);
+	assert_int_equal(g->api->kernel_address(nic, &argument), 0);
+	assert_int_equal(
+		g->api->cuLaunchKernel(g->fn, 1, 1, 1, 1, 1, 1, 0, g->stream, params, NULL), 0);
+	assert_int_equal(g->api->cuStreamSynchronize(g->stream), 0);
+	assert_int_equal(nic[1], wanted);
+	/* A kernel's own writes never wait for a flush, also where no NIC has written. */
+	assert_int_equal(nic[PAGE / 4], 7);
+}
+
+static void a_nics_writes_are_late_until_a_flush_that_works(void **state)
+{
+	static const struct {
+		const char *options;
+		bool late, flush_works;
+	} rows[] = {
+		{"mem=1MiB,alias=1", false, true},
+		{"mem=1MiB,alias=1,ordering=none", true, true},
+		{"mem=1MiB,alias=1,fault=late", true, true},
+		{"mem=1MiB,alias=1,ordering=none,fault=noflush", true, false},
+		{"mem=1MiB,alias=1,fault=noflush", false, true},
+		{"mem=1MiB,alias=0,ordering=none", false, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
+		const uint32_t first = rows[i].late && !rows[i].flush_works ? 0 : 5;
+		struct rig g;
+		mr_cu_deviceptr p;
+		mr_cu_module module;
+		uint32_t *nic;
+
+		rig_open(&g, rows[i].options);
+		assert_int_equal(g.api->cuModuleLoadData(&module, &copy_image), 0);
+		assert_int_equal(g.api->cuModuleGetFunction(&g.fn, module, "copy"), 0);
+		assert_int_equal(g.api->cuMemAlloc_v2(&p, 2 * PAGE), 0);
+		nic = (uint32_t *)(uintptr_t)p;
+		late_round(&g, nic, 5, true, first);
+		late_round(&g, nic, 6, false, rows[i].late ? first : 6);
+		late_round(&g, nic, 6, true, first == 0 ? 0 : 6);
+		assert_int_equal(mr_cudasim_flushes(g.dev), 2);
+		/* Memory that is given again holds nothing of its former owner on either side. */
+		assert_int_equal(g.api->cuMemFree_v2(p), 0);
+		assert_int_equal(g.api->cuMemAlloc_v2(&p, 2 * PAGE), 0);
+		nic = (uint32_t *)(uintptr_t)p;
+		late_round(&g, nic, 9, false, rows[i].late ? 0 : 9);
+		rig_close(&g);
+	}
+}
+
 static void the_last_release_frees_what_the_context_held(void **state)
 {
 	static struct shared s;
@@ -857,6 +931,7 @@ int main(void)
 		cmocka_unit_test(a_lost_device_answers_every_call_with_its_loss),
 		cmocka_unit_test(a_seed_draws_the_same_fault_again),
 		cmocka_unit_test(a_flush_needs_its_option),
+		cmocka_unit_test(a_nics_writes_are_late_until_a_flush_that_works),
 		cmocka_unit_test(the_last_release_frees_what_the_context_held),
 		cmocka_unit_test(devices_are_found_by_their_synthetic_address),
 		cmocka_unit_test(errors_have_names_and_words),

@@ -485,12 +485,12 @@ static void more_workers_than_the_device_holds_at_once_are_refused_with_both_num
 
 /* Another kernel on the device: a block says that it has a place, and keeps it until word 0 is set.
  */
-static void hog(uint64_t argument, uint32_t block, const uint32_t *fault)
+static void hog(uint64_t argument, uint32_t block, const struct mr_sim_orders *orders)
 {
 	uint32_t *word = (uint32_t *)(uintptr_t)argument;
 
 	mr_store_release(&word[1 + block], 1);
-	while (mr_load_acquire(word) == 0 && mr_load_relaxed(fault) != MR_SIM_FAULT_DIE)
+	while (mr_load_acquire(word) == 0 && mr_load_relaxed(&orders->fault) != MR_SIM_FAULT_DIE)
 		usleep(1000);
 }
 

@@ -15,14 +15,14 @@
 #define DEV_ID 5
 
 /* Beats the word that its argument points to until told to go, as a lane's kernel does. */
-static void kernel_beat(uint64_t argument, uint32_t block, const uint32_t *fault)
+static void kernel_beat(uint64_t argument, uint32_t block, const struct mr_sim_orders *orders)
 {
 	uint32_t *word = (uint32_t *)(uintptr_t)argument;
 	const struct timespec nap = {.tv_nsec = 200000};
 
 	(void)block;
 	for (;;) {
-		uint32_t order = __atomic_load_n(fault, __ATOMIC_RELAXED);
+		uint32_t order = __atomic_load_n(&orders->fault, __ATOMIC_RELAXED);
 
 		if (order == MR_SIM_FAULT_DIE)
 			return;

@@ -37,7 +37,7 @@ struct world {
 	struct mr_host_ctl host MR_CACHE_ALIGNED;
 	struct mr_launch launch;
 	uint64_t counters_out[4][MR_COUNTERS_MAX], counters_acc[4][MR_COUNTERS_MAX];
-	uint32_t fault[4];
+	struct mr_sim_orders orders[4];
 	pthread_t thread[4];
 	const char *kernel;
 };
@@ -114,7 +114,7 @@ static void *block_thread(void *arg)
 	for (uint32_t i = 0; i < mr_image_sim.kernels_count; i++)
 		if (strcmp(mr_image_sim.kernels[i].name, b.w->kernel) == 0)
 			mr_image_sim.kernels[i].entry(
-				address(&b.w->launch), b.index, &b.w->fault[b.index]);
+				address(&b.w->launch), b.index, &b.w->orders[b.index]);
 	return NULL;
 }
 
