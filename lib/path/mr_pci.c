@@ -93,8 +93,10 @@ static uint32_t parse_speed(const char *s)
 
 	if (s == NULL || !take_decimal(&s, &mts))
 		return 0;
-	if (*s == '.' && (s++, !take_decimal(&s, &tenth) || tenth > 9))
-		return 0;
+	if (s[0] == '.' && s[1] >= '0' && s[1] <= '9') {
+		tenth = (uint32_t)(s[1] - '0');
+		s += 2;
+	}
 	if (strncmp(s, " GT/s", 5) != 0 || (!at_end(s + 5) && s[5] != ' '))
 		return 0;
 	mts = mts * 1000 + tenth * 100;

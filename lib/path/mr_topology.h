@@ -58,8 +58,10 @@ enum mr_topology_kind {
 
 struct mr_topology_function {
 	struct mr_pci_addr addr;
-	/* What the link in /sys/bus/pci/devices resolves to; what precedes its first pciDDDD:BB
-	 * does not matter. NULL: not known. */
+	/*
+	 * What the link in /sys/bus/pci/devices resolves to; what precedes its first
+	 * pciDDDD:BB does not matter. NULL: not known.
+	 */
 	const char *path;
 	uint16_t vendor;
 	uint16_t device;
@@ -68,8 +70,10 @@ struct mr_topology_function {
 	struct mr_pci_link link;
 	struct mr_pci_link link_max;
 	const char *name; /* shown behind the address: "mlx5_0 eth2", "H200"; may be NULL */
-	/* Classified and drawn, but neither recommended nor configured: carries the machine's
-	 * own traffic, is down, belongs to another. */
+	/*
+	 * Classified and drawn, but neither recommended nor configured: carries the machine's
+	 * own traffic, is down, belongs to another.
+	 */
 	bool reserved;
 };
 
@@ -104,12 +108,18 @@ struct mr_topology_pair {
 struct mr_topology_advice {
 	uint32_t nic;
 	bool has_pair;
-	uint32_t
-		pair; /* index into pairs: nearest GPU, then the widest way, then the least given */
-	int32_t numa_node; /* where its hugepages and cores belong; -1: not known */
+	/* Index into pairs: the nearest GPU, then the widest way, then the least given. */
+	uint32_t pair;
 	/*
-	 * CPUs for its lanes, best first: on that node, one of each physical core, isolated
-	 * ones first, none that another NIC was given, CPU 0's core last. May be none.
+	 * Where its hugepages and cores belong: its own node, or where that is not known the
+	 * GPU's under the same root. -1: not known.
+	 */
+	int32_t numa_node;
+	/*
+	 * CPUs for its lanes, by their number: on that node, one of each physical core, only
+	 * isolated ones where there are any, none that another NIC was given, and CPU 0's
+	 * core only where there is no other. NICs of one node share its cores evenly. May be
+	 * none.
 	 */
 	uint32_t cores[MR_TOPOLOGY_CORES_MAX];
 	uint32_t cores_count;
@@ -151,10 +161,10 @@ uint32_t mr_topology_chain(const struct mr_topology_facts *facts, uint32_t funct
 char *mr_topology_text(const struct mr_topology *topology);
 
 /*
- * mr_topology_config writes the devices, ports and lanes of a configuration with one
- * lane for each NIC that has a GPU and a core: a whole file that `millrace check` takes.
- * Its comments say what was chosen why. Allocated; NULL where memory is out. An empty
- * text where there is nothing to configure.
+ * mr_topology_config writes a configuration with one lane for each NIC that has a GPU
+ * and a core: a whole file (devices, ports, lanes) that `millrace check` takes, with
+ * comments that say what was chosen why, and at most 8 devices and 32 ports. Allocated;
+ * NULL where memory is out. Where there is nothing to configure it is one comment.
  */
 char *mr_topology_config(const struct mr_topology *topology);
 
