@@ -179,20 +179,24 @@ static struct mr_desc_in make(struct world *w, uint32_t buffer, uint32_t length)
 static void every_stage_of_a_chain_runs_in_order(void **state)
 {
 	struct world *w = *state;
-	struct mr_desc_in d[2] = {make(w, 1, 60), make(w, 2, 1514)};
+	struct mr_desc_in d[3] = {make(w, 1, 60), make(w, 2, 1514), make(w, 3, 61)};
 	const struct mr_desc_out *r;
 
+	/* The addresses of the last begin at no multiple of four. */
+	d[2].head = 131;
+	for (uint32_t i = 0; i < 61; i++)
+		frame_at(w, d[2])[i] = (uint8_t)(i * 7 + 3);
 	stage(w, MR_STAGE_l2swap, 0);
 	stage(w, MR_STAGE_forward, 3);
 	start(w);
-	give(w, d, 2);
+	give(w, d, 3);
 	r = take(w);
 	stop(w);
-	for (uint32_t k = 0; k < 2; k++) {
+	for (uint32_t k = 0; k < 3; k++) {
 		assert_int_equal(r[k].verdict, MR_TX);
 		assert_int_equal(r[k].port, 3);
 		assert_int_equal(r[k].length, d[k].length);
-		assert_int_equal(r[k].head, 128);
+		assert_int_equal(r[k].head, d[k].head);
 		for (uint32_t i = 0; i < d[k].length; i++) {
 			uint32_t from = i < 6 ? i + 6 : i < 12 ? i - 6 : i;
 
