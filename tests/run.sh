@@ -15,8 +15,9 @@
 #
 # Builds lie in ./b, or in the folder that MILLRACE_BUILD names; sanitizer builds beside
 # it with -asan, -tsan and -fuzz behind the name. The last line is always "N passed, N failed,
-# N skipped"; a test that timed out, and a build that failed, count as failed. Exit
-# status 0 only if none failed and some passed.
+# N skipped"; a test that timed out, a build that failed and a suite that took far longer than
+# its budget (tests/meson.build) count as failed. Exit status 0 only if none failed and some
+# passed.
 set -u
 
 # The system's own tools first: a python from elsewhere lacks the Debian modules.
@@ -59,7 +60,8 @@ count_failed() {
 	failed=$((failed + 1))
 }
 
-# compile FOLDER OPTION...: a build folder that is ready for meson test.
+# compile FOLDER OPTION...: a build folder with all that is built by default. What a suite
+# needs beside that the test runner builds.
 compile() {
 	folder=$1
 	shift
@@ -67,11 +69,11 @@ compile() {
 		meson setup "$folder" "$source" "$@"
 	elif [ $# != 0 ]; then
 		meson configure "$folder" "$@"
-	fi && ninja -C "$folder" all meson-test-prereq
+	fi && ninja -C "$folder"
 }
 
 # run_build NAME FOLDER SUITES OPTION...: compile, test, add to the counts. $launcher
-# stands before the test runner, $patience multiplies the tests' time limits.
+# stands before the test runner.
 run_build() {
 	name=$1
 	folder=$2
@@ -83,17 +85,14 @@ run_build() {
 		count_failed "the $name build failed"
 		return
 	fi
-	rm -f "$folder/meson-logs/testlog.json"
 	# shellcheck disable=SC2086 # lists of words
-	(cd "$folder" && $launcher meson test --no-rebuild --timeout-multiplier "$patience" $suites)
-	counts=$(/usr/bin/python3 "$source/tests/summary.py" "$name" \
-		"$folder/meson-logs/testlog.json") || {
-		count_failed "the tests of the $name build left no log"
+	if ! /usr/bin/python3 "$source/tests/summary.py" "$name" "$folder" \
+		$launcher meson test $suites; then
+		count_failed "the $name build failed, or its tests left no log"
 		return
-	}
-	echo "$counts" | sed '$d'
+	fi
 	# shellcheck disable=SC2046 # three numbers
-	set -- $(echo "$counts" | tail -n 1)
+	set -- $(cat "$folder/meson-logs/counts")
 	passed=$((passed + $1))
 	failed=$((failed + $2))
 	skipped=$((skipped + $3))
@@ -125,7 +124,6 @@ sanitized() {
 		TSAN_OPTIONS=$TSAN_OPTIONS:suppressions=$source/tests/tsan.supp
 	export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS LSAN_OPTIONS
 
-	patience=4
 	run_build "address sanitizer" "$build-asan" "--suite unit --suite e2e" \
 		-Db_sanitize=address,undefined -Dcuda=disabled
 
@@ -144,7 +142,6 @@ sanitized() {
 # libFuzzer is clang's. A found input is printed, so that a log is enough to repeat it.
 fuzzed() {
 	launcher=
-	patience=1
 	CC=clang
 	export CC
 	run_build fuzz "$build-fuzz" "--suite fuzz --print-errorlogs" -Dcuda=disabled
@@ -161,7 +158,6 @@ if ! sh "$source/deploy/packages.sh" build test; then
 fi
 
 launcher=
-patience=1
 if [ "$quick" = yes ]; then
 	run_build plain "$build" "--suite lint --suite unit"
 elif [ "$campaign" = yes ]; then

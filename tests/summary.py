@@ -1,22 +1,85 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts the tests of one meson test run and shows what those that failed said.
+"""Runs the tests of one build folder, counts them, and shows what those that failed said.
 
-usage: summary.py NAME TESTLOG_JSON
-The last line is "PASSED FAILED SKIPPED" as numbers. Whatever is neither passed nor
-skipped has failed: a time-out, an error, an interrupt, an unexpected pass.
+usage: summary.py NAME FOLDER COMMAND...
+COMMAND runs in FOLDER and is a meson test. "PASSED FAILED SKIPPED" as numbers is left in
+FOLDER/meson-logs/counts. Whatever is neither passed nor skipped has failed: a time-out, an
+error, an interrupt, an unexpected pass.
+
+A suite's seconds, those in which a test of it ran, are held against the budget that
+tests/meson.build gives it. One that takes more than twice that counts as one more failure;
+where other programs took a part of the processors, in as much more time as is fair.
 """
 import json
+import os
+import pathlib
+import re
+import resource
+import subprocess
 import sys
+import time
 
 TAIL_LINES = 60
+EXCESS = 2
+
+
+def busy_seconds():
+    """What all programs together, and the machine's host, took of the processors so far."""
+    with open("/proc/stat", encoding="ascii") as f:
+        user, nice, system, _, _, _, _, steal = map(int, f.readline().split()[1:9])
+    return (user + nice + system + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def run(folder, command):
+    """The share of the processors that others took meanwhile."""
+    began, busy = time.monotonic(), busy_seconds()
+    subprocess.run(command, cwd=folder, check=False)
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    others = busy_seconds() - busy - own.ru_utime - own.ru_stime
+    share = others / ((time.monotonic() - began) * os.cpu_count())
+    return min(max(share, 0), 0.9)
+
+
+def covered(spans):
+    """The seconds that lie in at least one of the spans."""
+    seconds = reached = 0
+    for start, end in sorted(spans):
+        seconds += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return seconds
+
+
+def count_late(name, budgets, spans, others):
+    """How many suites took too long."""
+    late = 0
+    for suite, of_suite in spans.items():
+        took = covered(of_suite)
+        told = (
+            f"{name}: suite {suite} took {took:.0f} s, its budget is {budgets[suite]} s, "
+            f"others had {others:.0%} of the processors"
+        )
+        if took * (1 - others) > EXCESS * budgets[suite]:
+            late += 1
+            told = f"failed: {told}: too long"
+        print(told)
+    return late
 
 
 def main():
-    name, path = sys.argv[1:3]
-    passed = failed = skipped = 0
-    with open(path, encoding="utf-8") as f:
+    name, folder, command = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
+    budget = (folder / "tests" / "budget.h").read_text(encoding="ascii")
+    budgets = {suite: int(s) for suite, s in re.findall(r"^#define (\w+) (\d+)$", budget, re.M)}
+    logs = folder / "meson-logs"
+    for old in ("testlog.json", "counts"):
+        (logs / old).unlink(missing_ok=True)
+    others = run(folder, command)
+    with open(logs / "testlog.json", encoding="utf-8") as f:
         results = [json.loads(line) for line in f if line.strip()]
+    passed = failed = skipped = 0
+    spans = {}
     for r in results:
+        suite = r["name"].split(" / ")[0].split(":")[-1]
+        spans.setdefault(suite, []).append((r["starttime"], r["starttime"] + r["duration"]))
         if r["result"] in ("OK", "EXPECTEDFAIL"):
             passed += 1
         elif r["result"] == "SKIP":
@@ -29,7 +92,8 @@ def main():
             for stream in ("stdout", "stderr"):
                 for line in (r.get(stream) or "").splitlines()[-TAIL_LINES:]:
                     print(f"    {line}")
-    print(passed, failed, skipped)
+    failed += count_late(name, budgets, spans, others)
+    (logs / "counts").write_text(f"{passed} {failed} {skipped}\n", encoding="ascii")
 
 
 main()

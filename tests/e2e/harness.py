@@ -43,6 +43,15 @@ SANITIZER = re.compile(r"(Address|Leak|Thread)Sanitizer|: runtime error: ")
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 
 
+def fewer(count, what):
+    """What a sanitizer build, which is slower, does of count in the same time, and says so."""
+    if PATIENCE == 1:
+        return count
+    some = int(count / PATIENCE)
+    print(f"note: {some} {what} for {count}: a sanitizer build is slow", flush=True)
+    return some
+
+
 def sees_threads(millrace):
     """Is it a build with ThreadSanitizer? It takes one byte at two addresses for two, so there
     a guard by mprotect, which needs both, makes hand-overs look like races."""

@@ -29,8 +29,8 @@ import time
 
 import frames as fr
 from harness import (
-    FAILURE, PATIENCE, PORT, Skipped, case, check, check_equal, complaints, config, lane, main,
-    sees_threads,
+    FAILURE, PATIENCE, PORT, Skipped, case, check, check_equal, complaints, config, fewer,
+    lane, main, sees_threads,
 )  # fmt: skip
 
 # linux/if_packet.h, linux/if_ether.h, asm-generic/socket.h, linux/sched.h, linux/udp.h
@@ -134,7 +134,7 @@ class Capture(threading.Thread):
     def settled(self):
         """Returns once nothing has come for a while."""
         seen, since = -1, time.monotonic()
-        while time.monotonic() < since + 2 * PATIENCE:
+        while time.monotonic() < since + 2 * PATIENCE**0.5:
             if len(self.frames) != seen:
                 seen, since = len(self.frames), time.monotonic()
             time.sleep(0.1)
@@ -282,12 +282,13 @@ def carry(s, count, rate, *, mtu=1500, enough, **keys):
 
 @case
 def a_hundred_thousand_frames_arrive_whole_and_in_order_or_are_named(s):
-    carry(s, COUNT, int(RATE / PATIENCE), enough=0.5)
+    carry(s, fewer(COUNT, "frames"), int(RATE / PATIENCE), enough=0.5)
 
 
 @case
 def jumbo_frames_of_9000_bytes_arrive_whole_and_in_order_or_are_named(s):
-    carry(s, 5000, int(1000 / PATIENCE), mtu=9000, slots=16, path="pinned", enough=0.5)
+    count = fewer(5000, "frames")
+    carry(s, count, int(1000 / PATIENCE), mtu=9000, slots=16, path="pinned", enough=0.5)
 
 
 @case
