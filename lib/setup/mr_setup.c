@@ -41,9 +41,9 @@ static int eal_up(struct mr_setup *s, struct mr_err *err)
 	char *argv[MR_EAL_ARGS_MAX + 1] = {name};
 	int argc = 1;
 
-	s->eal_runs = started;
 	if (started)
-		return 0;
+		return mr_err_set(err, -EALREADY,
+			"DPDK's EAL starts only once in a process, and it was up before");
 	/* A first launch that loads lazily would wait behind the persistent kernel. */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 	for (uint32_t i = 0; i < s->plan->eal_args_count; i++)

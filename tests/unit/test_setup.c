@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bring-up that stops or fails at every step of the table: what came up is taken down in
+ * reverse, one sentence says where and why, and the next process of that name comes up.
+ *
+ * EAL starts once in a process, so each bring-up has a child of its own. What is taken
+ * down is seen by standing before one function of each step (the linker's --wrap), which
+ * is called all the same. No software port fails to map memory or to start, so those two
+ * steps are only stopped at.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "mr_config.h"
+#include "mr_gpu.h"
+#include "mr_port.h"
+#include "mr_setup_priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <rte_eal.h>
+#include <rte_mempool.h>
+#include <rte_memory.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const steps[] = {"eal", "devices", "regions", "ports", "maps", "pools", "queues",
+	"start", "guard", "launch", "lanes", "serve"};
+
+/* What a child tells. */
+struct outcome {
+	int rc, left;
+	struct mr_err err;
+	char ups[256], downs[256];
+};
+
+static struct outcome *told; /* shared with the child */
+static struct mr_plan plan;
+static char runtime[] = "/tmp/mr-setup-XXXXXX";
+
+static void add_word(char *words, size_t size, const char *word)
+{
+	size_t used = strlen(words);
+
+	snprintf(words + used, size - used, "%s%s", used != 0 ? " " : "", word);
+}
+
+/* A step takes down several things of one kind, and some by way of an earlier step's. */
+static uint32_t depth;
+
+static void down_begins(const char *step)
+{
+	const char *last = strrchr(told->downs, ' ');
+
+	last = last != NULL ? last + 1 : told->downs;
+	if (depth++ == 0 && strcmp(last, step) != 0)
+		add_word(told->downs, sizeof(told->downs), step);
+}
+
+#define WRAP(step, type, name, params, args)                                                       \
+	type __real_##name params;                                                                 \
+	type __wrap_##name params;                                                                 \
+	type __wrap_##name params                                                                  \
+	{                                                                                          \
+		type r;                                                                            \
+                                                                                                   \
+		down_begins(step);                                                                 \
+		r = __real_##name args;                                                            \
+		depth--;                                                                           \
+		return r;                                                                          \
+	}
+#define WRAP_VOID(step, name, params, args)                                                        \
+	void __real_##name params;                                                                 \
+	void __wrap_##name params;                                                                 \
+	void __wrap_##name params                                                                  \
+	{                                                                                          \
+		down_begins(step);                                                                 \
+		__real_##name args;                                                                \
+		depth--;                                                                           \
+	}
+
+WRAP("eal", int, rte_eal_cleanup, (void), ())
+WRAP_VOID("devices", mr_gpu_close, (struct mr_gpu * g), (g))
+WRAP_VOID("regions", mr_gpu_region_free, (struct mr_gpu * g, struct mr_gpu_region *r), (g, r))
+WRAP_VOID("ports", mr_port_remove, (struct mr_port * p), (p))
+WRAP("maps", int, mr_port_unmap, (struct mr_port * p, void *addr, size_t bytes, struct mr_err *err),
+	(p, addr, bytes, err))
+WRAP_VOID("pools", rte_mempool_free, (struct rte_mempool * mp), (mp))
+WRAP_VOID("queues", mr_port_close, (struct mr_port * p), (p))
+WRAP_VOID("start", mr_port_stop, (struct mr_port * p), (p))
+WRAP_VOID("guard", mr_guard_fini, (struct mr_guard * g), (g))
+WRAP("launch", int, mr_gpu_stop, (struct mr_gpu * g, uint32_t ms, struct mr_err *err), (g, ms, err))
+WRAP("lanes", int, mr_setup_lane_join, (struct mr_setup * s, uint32_t i, struct mr_err *err),
+	(s, i, err))
+WRAP_VOID("serve", mr_report_unserve, (void), ())
+
+static int setup(void **state)
+{
+	static const char text[] =
+		"eal: {hugepages: off}\n"
+		"devices: [{name: g0, device: sim}, {name: g1, device: sim}]\n"
+		"ports: [{name: p0, device: net_null0}, {name: p1, device: net_null1}]\n"
+		"lanes:\n"
+		"  - {name: l0, rx: {port: p0, queue: 0}, tx: [{port: p0, queue: 0}],\n"
+		"     core: any, device: g0, path: [direct], stages: [{use: l2swap}]}\n"
+		"  - {name: l1, rx: {port: p1, queue: 0}, tx: [{port: p1, queue: 0}],\n"
+		"     core: any, device: g1, path: [pinned], stages: [{use: checksum}]}\n";
+	static struct mr_problems problems;
+	static struct mr_host host;
+	struct mr_config cfg;
+	int rc;
+
+	(void)state;
+	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (told == MAP_FAILED || mkdtemp(runtime) == NULL ||
+		setenv("RUNTIME_DIRECTORY", runtime, 1) != 0)
+		return -1;
+	rc = mr_config_parse("setup.yaml", text, sizeof(text) - 1, &cfg, &problems);
+	if (rc == 0) {
+		rc = mr_plan_build(&cfg, &host, "setup", &plan, &problems);
+		mr_config_free(&cfg);
+	}
+	return rc;
+}
+
+static int teardown(void **state)
+{
+	char path[sizeof(runtime) + 8];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/dpdk", runtime);
+	(void)rmdir(path);
+	return rmdir(runtime);
+}
+
+/* Entries of a folder of /proc/self whose link or comm has one of the device's or lanes' names. */
+static int count_left(const char *folder, const char *file)
+{
+	DIR *d = opendir(folder);
+	struct dirent *e;
+	int n = 0;
+
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		char path[300], name[300] = "";
+		FILE *f;
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s%s", folder, e->d_name, file);
+		f = file[0] != '\0' ? fopen(path, "re") : NULL;
+		if (f != NULL) {
+			if (fgets(name, sizeof(name), f) == NULL)
+				name[0] = '\0';
+			fclose(f);
+		} else if (readlink(path, name, sizeof(name) - 1) < 0) {
+			name[0] = '\0';
+		}
+		n += strstr(name, "mr-sim") != NULL || strncmp(name, "lane-", 5) == 0;
+	}
+	if (d != NULL)
+		closedir(d);
+	return n;
+}
+
+/* Threads, files, mappings and the runtime directory of what was brought up. */
+static int all_left(void)
+{
+	int n = count_left("/proc/self/task", "/comm") + count_left("/proc/self/fd", "");
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
+		n += strstr(line, "mr-sim") != NULL;
+	if (maps != NULL)
+		fclose(maps);
+	snprintf(line, sizeof(line), "%s/dpdk/millrace-setup", runtime);
+	return n + (access(line, F_OK) == 0);
+}
+
+static bool before_step(void *ctx, const char *step)
+{
+	add_word(told->ups, sizeof(told->ups), step);
+	return ctx == NULL || strcmp(ctx, step) != 0;
+}
+
+/* Brings up in a child, up to the step `until`, and down again. */
+static void bring_up(void (*spoil)(void), const char *until)
+{
+	pid_t pid;
+	int status;
+
+	memset(told, 0, sizeof(*told));
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct mr_setup *s = NULL;
+
+		if (spoil != NULL)
+			spoil();
+		told->rc = mr_setup_up(&plan, before_step, (void *)until, &s, &told->err);
+		if (told->rc == 0)
+			mr_setup_down(s);
+		told->left = all_left();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* The names of steps first .. last, upwards or downwards. */
+static const char *names(int first, int last)
+{
+	static char words[256];
+
+	words[0] = '\0';
+	for (int i = first; first <= last ? i <= last : i >= last; i += first <= last ? 1 : -1)
+		add_word(words, sizeof(words), steps[i]);
+	return words;
+}
+
+static void comes_up(void)
+{
+	const int last = (int)MR_ARRAY_LEN(steps) - 1;
+
+	bring_up(NULL, NULL);
+	if (told->rc != 0)
+		fail_msg("the next bring-up: %s", told->err.msg);
+	assert_string_equal(told->ups, names(0, last));
+	assert_string_equal(told->downs, names(last, 0));
+	assert_int_equal(told->left, 0);
+}
+
+static void stopped_before_any_step_all_before_it_is_undone_in_reverse(void **state)
+{
+	char says[64];
+
+	(void)state;
+	for (int k = 0; k < (int)MR_ARRAY_LEN(steps); k++) {
+		bring_up(NULL, steps[k]);
+		assert_int_equal(told->rc, -ECANCELED);
+		snprintf(says, sizeof(says), "told to stop before step %s", steps[k]);
+		assert_string_equal(told->err.msg, says);
+		assert_string_equal(told->ups, names(0, k));
+		assert_string_equal(told->downs, k == 0 ? "" : names(k - 1, 0));
+		assert_int_equal(told->left, 0);
+		comes_up();
+	}
+}
+
+static void spoil_eal(void)
+{
+	snprintf(plan.eal_args[0], sizeof(plan.eal_args[0]), "--file-prefix=a/b");
+}
+
+static void spoil_devices(void)
+{
+	snprintf(plan.devices[1].args, sizeof(plan.devices[1].args), "sim,mem=1");
+}
+
+static void spoil_regions(void)
+{
+	snprintf(plan.devices[1].args, sizeof(plan.devices[1].args), "sim,fault=hostalloc@1");
+}
+
+static void spoil_ports(void)
+{
+	snprintf(plan.ports[1].args, sizeof(plan.ports[1].args), "no=such");
+}
+
+static void spoil_pools(void)
+{
+	plan.lanes[1].pool_bytes = plan.lanes[1].element_bytes;
+}
+
+static void spoil_queues(void)
+{
+	plan.ports[1].rx_queues = 2000;
+}
+
+static void spoil_guard(void)
+{
+	snprintf(plan.devices[1].args, sizeof(plan.devices[1].args), "sim,guard=pkey");
+}
+
+static void spoil_launch(void)
+{
+	snprintf(plan.devices[1].args, sizeof(plan.devices[1].args), "sim,fault=launch@1");
+}
+
+static void spoil_lanes(void)
+{
+	plan.lanes[1].core = 1000;
+}
+
+static void spoil_serve(void)
+{
+	static const struct mr_report_source other = {.instance = "other"};
+	struct mr_err err;
+
+	if (mr_report_serve(&other, &err) != 0)
+		_exit(1);
+}
+
+static bool has_keys(void)
+{
+	int key = pkey_alloc(0, 0);
+
+	if (key >= 0)
+		pkey_free(key);
+	return key >= 0;
+}
+
+static void a_step_that_fails_half_way_is_undone_with_all_before_it(void **state)
+{
+	static const struct {
+		int step;
+		void (*spoil)(void);
+		const char *says;
+	} rows[] = {
+		{0, spoil_eal, "EAL did not start"},
+		{1, spoil_devices, "device 'g1': "},
+		{2, spoil_regions, "cuMemHostAlloc"},
+		{3, spoil_ports, "port 'p1': "},
+		{5, spoil_pools, "lane 'l1': pool of "},
+		{6, spoil_queues, "port 'p1' (net_null1): "},
+		{8, spoil_guard, "guard 'pkey' needs a CPU"},
+		{9, spoil_launch, "cuLaunchKernel"},
+		{10, spoil_lanes, "lane 'l1': thread: "},
+		{11, spoil_serve, "instance 'other'"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
+		const int k = rows[i].step;
+
+		if (rows[i].spoil == spoil_guard && has_keys())
+			continue;
+		bring_up(rows[i].spoil, NULL);
+		assert_true(told->rc < 0);
+		assert_int_equal(told->err.code, told->rc);
+		if (strstr(told->err.msg, rows[i].says) == NULL ||
+			strchr(told->err.msg, '\n') != NULL)
+			fail_msg("step %s: '%s'", steps[k], told->err.msg);
+		assert_string_equal(told->ups, names(0, k));
+		/* An EAL that did not start has nothing to clean up. */
+		assert_string_equal(told->downs, k == 0 ? "" : names(k, 0));
+		assert_int_equal(told->left, 0);
+		comes_up();
+	}
+}
+
+static void eal_that_was_up_before_is_refused(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0) {
+		struct mr_setup *s = NULL;
+		struct mr_err err = {0};
+
+		if (mr_setup_up(&plan, NULL, NULL, &s, &err) != 0)
+			_exit(1);
+		mr_setup_down(s);
+		_exit(mr_setup_up(&plan, NULL, NULL, &s, &err) == -EALREADY &&
+					strstr(err.msg, "once") != NULL
+				? 0
+				: 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stopped_before_any_step_all_before_it_is_undone_in_reverse),
+		cmocka_unit_test(a_step_that_fails_half_way_is_undone_with_all_before_it),
+		cmocka_unit_test(eal_that_was_up_before_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
