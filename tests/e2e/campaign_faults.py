@@ -20,8 +20,8 @@ import time
 
 import frames as fr
 from harness import (
-    CLEAN, FAILURE, GPU, PATIENCE, Failed, case, check, check_equal, complaints, config, judge,
-    lane, main,
+    CLEAN, FAILURE, GPU, PATIENCE, Failed, case, check, check_equal, check_frames, complaints,
+    config, judge, lane, main, swapped,
 )  # fmt: skip
 
 SEEDS = 200 if PATIENCE == 1 else 50
@@ -32,7 +32,8 @@ AT_ONCE = 2
 CALLS = ("alloc", "hostalloc", "register", "map", "module", "launch")
 STANDS = ("stall", "idle")  # found by the watch after STALL_MS
 ENDS = ("die", "lost")  # reported by the driver
-KINDS = ("alloc", "hostalloc", "map", "module", "launch", *STANDS, *ENDS)
+LATE = "late"  # payload visible only after a flush: a run that must be as any other
+KINDS = (*CALLS, *STANDS, *ENDS, LATE)
 CALLS_MAX = 40  # more of one kind than a start makes
 STALL_MS = int(600 * PATIENCE)
 BOUND_S = 30 * PATIENCE  # for a whole run, whatever the fault: less than --duration
@@ -65,6 +66,12 @@ def two_paths(device, out):
 
 
 CONFIGS = (flood, two_paths)
+
+
+def captured(device, out):
+    """Frames that can be compared, in device memory."""
+    port = {"p0": f"net_pcap0,rx_pcap=in.pcap,tx_pcap={out}.pcap"}
+    return config(port, [lane("l0", "p0", "p0", ["l2swap"], batch={"packets": 8})], device)
 
 
 def judge_refused(r, what):
@@ -109,8 +116,11 @@ class Campaign:
         self.lock = threading.Lock()
         self.fired = collections.Counter()
         self.early = self.clean = 0
-        s.pcap("in.pcap", fr.make(100, seed=60))
+        self.given = fr.make(100, seed=60)
+        s.pcap("in.pcap", self.given)
         self.calls = {}
+        if ONLY is not None:
+            return  # what a seed needs is counted when it is drawn
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             jobs = {(m, c): pool.submit(reached, s, m, c) for m in CONFIGS for c in CALLS}
             for key, job in jobs.items():
@@ -126,21 +136,33 @@ class Campaign:
         _, kind, block, at = out.stdout.split()
         return kind, int(block), int(at)
 
+    def judge_late(self, r, name, what):
+        """Was there a flush to leave out, and are the frames those that it made visible?"""
+        check_equal(complaints(r.stderr), [], f"{what}: sentences")
+        told = [e["value"] for e in r.lane()["evidence"] if e["check"] == "ordering"]
+        check(len(told) == 1 and "flushed" in told[0], f"{what}: evidence of ordering: {told}")
+        check_frames(self.s.frames(f"{name}.pcap"), [swapped(f) for f in self.given], what)
+
     def once(self, seed):
         """One run; returns whether its fault fired."""
         kind, block, at = self.draw(seed)
-        make = CONFIGS[seed % len(CONFIGS)]
+        make = captured if kind == LATE else CONFIGS[seed % len(CONFIGS)]
         what = f"seed {seed}: {kind}@{block}:{at}"
         args, kernel = ("--duration", str(2 * BOUND_S)), {}
         if kind in CALLS:
             args = ("--duration", "0.1")
+        elif kind == LATE:
+            args = ("--idle-exit", "0.3")
         elif kind in STANDS:
             kernel = {"stall_ms": STALL_MS}
         device = f"sim,seed={seed},fault=any"
-        r = run(self.s, make, device, f"s{os.getpid()}-{seed}", *args, **kernel)
+        name = f"s{os.getpid()}-{seed}"
+        r = run(self.s, make, device, name, *args, **kernel)
         if ONLY is not None:
             print(f"     {what}\n{r.told()}", flush=True)
         early = False
+        if kind in CALLS and (make, kind) not in self.calls:
+            self.calls[make, kind] = reached(self.s, make, kind)
         if kind in CALLS and at > self.calls[make, kind]:
             judge(r, CLEAN, "duration")
             check_equal(complaints(r.stderr), [], f"{what}: sentences")
@@ -149,6 +171,8 @@ class Campaign:
             return False
         if kind in CALLS:
             judge_refused(judge(r, FAILURE), what)
+        elif kind == LATE:
+            self.judge_late(judge(r, CLEAN, "idle"), name, what)
         elif r.status == FAILURE:
             # Milliseconds are counted from the launch, which waits for the workers' hello.
             early = True
