@@ -114,30 +114,45 @@ static void print_failure(const struct options *o, json_t *errors)
 		json_decref(errors);
 }
 
+/* A sentence that has no line in the configuration. */
+static int fail(const struct options *o, const char *sentence, int status)
+{
+	fprintf(stderr, "millrace: %s\n", sentence);
+	print_failure(o,
+		json_pack("[{s:o, s:i, s:s, s:o, s:s}]", "file", mr_cmd_json_text(o->config),
+			"line", 0, "key", "", "message", mr_cmd_json_text(sentence), "hint", ""));
+	return status;
+}
+
 static int load_plan(const struct options *o, struct mr_config *cfg, struct mr_plan *plan)
 {
 	struct mr_problems *problems = calloc(1, sizeof(*problems));
 	struct mr_host *host = calloc(1, sizeof(*host));
 	struct mr_err err = {0};
-	int rc = -ENOMEM;
+	int rc, status = MR_EXIT_CLEAN;
 
-	if (problems != NULL && host != NULL) {
+	if (problems == NULL || host == NULL) {
+		status = fail(o, "out of memory", MR_EXIT_FAILURE);
+	} else {
 		rc = mr_config_load(o->config, cfg, problems);
-		if (rc == 0)
+		if (rc == 0) {
 			rc = mr_host_read("/", host, &err);
-		if (rc < 0 && problems->count == 0)
-			mr_problem_add(
-				problems, 0, "", "", "%s", err.code != 0 ? err.msg : strerror(-rc));
+			if (rc < 0)
+				mr_problem_add(problems, 0, "", "", "%s", err.msg);
+		}
 		if (rc == 0)
 			rc = mr_plan_build(cfg, host, o->name, plan, problems);
+		if (rc == 0)
+			rc = mr_setup_check(cfg, plan, problems);
 		if (rc < 0) {
 			mr_cmd_print_problems(problems);
 			print_failure(o, mr_cmd_problems_json(problems));
+			status = MR_EXIT_CONFIG;
 		}
 	}
 	free(problems);
 	free(host);
-	return rc;
+	return status;
 }
 
 struct outcome {
@@ -236,6 +251,12 @@ static void print_stopped(const struct options *o, const struct mr_plan *plan)
 			"exit_reason", "signal"));
 }
 
+static void print_loss(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	fprintf(stderr, "millrace: %s\n", sentence);
+}
+
 static int run(const struct options *o, const struct mr_plan *plan)
 {
 	struct mr_setup *s;
@@ -249,14 +270,8 @@ static int run(const struct options *o, const struct mr_plan *plan)
 		print_stopped(o, plan);
 		return MR_EXIT_CLEAN;
 	}
-	if (rc < 0) {
-		fprintf(stderr, "millrace: %s\n", err.msg);
-		print_failure(o,
-			json_pack("[{s:o, s:i, s:s, s:o, s:s}]", "file",
-				mr_cmd_json_text(o->config), "line", 0, "key", "", "message",
-				mr_cmd_json_text(err.msg), "hint", ""));
-		return MR_EXIT_FAILURE;
-	}
+	if (rc < 0)
+		return fail(o, err.msg, rc == -EALREADY ? MR_EXIT_CONFIG : MR_EXIT_FAILURE);
 	start_ns = mr_clock_ns();
 	fprintf(stderr, "millrace: '%s' runs %u lane%s\n", plan->name, plan->lanes_count,
 		plan->lanes_count == 1 ? "" : "s");
@@ -269,6 +284,8 @@ static int run(const struct options *o, const struct mr_plan *plan)
 		fprintf(stderr, "millrace: %s\n", err.msg);
 	if (rc < 0 && out.status == MR_EXIT_CLEAN)
 		out.status = MR_EXIT_UNDRAINED;
+	if (rc != -ETIME && mr_setup_judge(s, print_loss, NULL) > 0 && out.status == MR_EXIT_CLEAN)
+		out = (struct outcome){"error", MR_EXIT_FAILURE, false};
 	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9);
 	if (rc == -ETIME)
 		_exit(status); /* a thread is still in its driver: nothing may be freed */
@@ -281,7 +298,7 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 	struct mr_plan *plan = calloc(1, sizeof(*plan));
 	struct mr_config cfg = {0};
 	struct options o;
-	int status = MR_EXIT_CONFIG;
+	int status;
 
 	if (parse_options(argc, argv, &o) < 0) {
 		free(plan);
@@ -289,8 +306,10 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 	}
 	catch_signals();
 	if (plan == NULL)
-		fprintf(stderr, "millrace: out of memory\n");
-	else if (load_plan(&o, &cfg, plan) == 0)
+		status = fail(&o, "out of memory", MR_EXIT_FAILURE);
+	else
+		status = load_plan(&o, &cfg, plan);
+	if (status == MR_EXIT_CLEAN)
 		status = run(&o, plan);
 	mr_config_free(&cfg);
 	free(plan);

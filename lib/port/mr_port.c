@@ -52,6 +52,11 @@ int mr_port_probe(struct mr_port *p, const struct mr_port_spec *spec, struct mr_
 		}
 	}
 	p->probed = true;
+	rc = mr_port_files_open(&p->files, spec, err);
+	if (rc < 0) {
+		mr_port_remove(p);
+		return rc;
+	}
 	rc = rte_eth_dev_get_port_by_name(spec->device, &p->id);
 	if (rc == 0)
 		rc = rte_eth_dev_info_get(p->id, &info);
@@ -179,6 +184,7 @@ void mr_port_remove(struct mr_port *p)
 	if (p->probed && p->vdev)
 		(void)rte_vdev_uninit(p->device);
 	p->probed = false;
+	mr_port_files_close(&p->files);
 	mr_port_kernel_restore(&p->kernel);
 }
 
@@ -207,4 +213,35 @@ void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats
 	ret_stats->rx_errors = s.ierrors;
 	ret_stats->rx_nombuf = s.rx_nombuf;
 	ret_stats->tx_errors = s.oerrors;
+}
+
+uint32_t mr_port_judge(const struct mr_port *p, uint32_t port, mr_port_tell *tell, void *ctx)
+{
+	struct rte_eth_stats s = {0};
+	uint32_t told = 0;
+
+	if (p->files.count == 0 || rte_eth_stats_get(p->id, &s) != 0)
+		return 0;
+	for (uint32_t i = 0; i < p->files.count; i++) {
+		const struct mr_port_file *f = &p->files.file[i];
+		struct mr_port_file_counts counts;
+		struct mr_err err;
+		char text[1800];
+
+		/* net_pcap has no more queues than these. */
+		if (f->queue >= RTE_ETHDEV_QUEUE_STAT_CNTRS)
+			continue;
+		counts.packets = f->written ? s.q_opackets[f->queue] : s.q_ipackets[f->queue];
+		counts.bytes = f->written ? s.q_obytes[f->queue] : s.q_ibytes[f->queue];
+		/* Those that it read and could not deliver, of any queue. */
+		if (!f->written)
+			counts.packets += s.rx_nombuf + s.ierrors;
+		if (mr_port_file_judge(f, &counts, &err) == 0)
+			continue;
+		snprintf(text, sizeof(text), "port '%s': %s '%s' %s", p->name,
+			f->written ? "tx_pcap" : "rx_pcap", f->path, err.msg);
+		tell(ctx, port, "", text);
+		told++;
+	}
+	return told;
 }

@@ -28,7 +28,7 @@
 #ifndef MR_PORT_H
 #define MR_PORT_H
 
-#include "mr_err.h"
+#include "mr_port_file.h"
 
 #include <stdbool.h>
 
@@ -56,6 +56,7 @@ struct mr_port {
 	bool vdev;
 	bool counts_missed; /* the driver reports imissed */
 	struct mr_port_kernel kernel;
+	struct mr_port_files files;
 };
 
 struct mr_port_spec {
@@ -107,6 +108,13 @@ struct mr_port_stats {
  * for each other.
  */
 void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats);
+
+/*
+ * mr_port_judge tells, after the lanes stopped and before stop, which files of the
+ * port do not hold what was counted; port is what the caller numbers it. Returns how
+ * many there are.
+ */
+uint32_t mr_port_judge(const struct mr_port *p, uint32_t port, mr_port_tell *tell, void *ctx);
 
 /*
  * mr_port_kernel_prepare refuses an interface that does not exist, is down, or

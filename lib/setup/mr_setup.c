@@ -3,7 +3,6 @@
 #include "mr_setup_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
@@ -21,18 +20,6 @@
 #define GPU_STOP_MS 2000u
 #define GPU_STOP_FAST_MS 200u /* in a hurry; a kernel that is well leaves in microseconds */
 #define LINKS_NS 100000000u
-
-static struct mr_port_spec port_spec(const struct mr_plan_port *p)
-{
-	return (struct mr_port_spec){.name = p->name,
-		.device = p->device,
-		.args = p->args,
-		.ifname = p->ifname,
-		.pci = p->kind == MR_PORT_PCI,
-		.mtu = p->mtu,
-		.rx_queues = p->rx_queues,
-		.tx_queues = p->tx_queues};
-}
 
 static int eal_up(struct mr_setup *s, struct mr_err *err)
 {
@@ -52,39 +39,17 @@ static int eal_up(struct mr_setup *s, struct mr_err *err)
 		/* Not every way to fail sets rte_errno. */
 		return mr_err_set(err, rte_errno > 0 ? -rte_errno : -EIO,
 			"DPDK's EAL did not start: %s; its own messages are above, 'millrace "
-			"check' shows its arguments; does an instance '%s' run already?",
-			rte_errno > 0 ? rte_strerror(rte_errno) : "no reason given", s->plan->name);
+			"check' shows its arguments",
+			rte_errno > 0 ? rte_strerror(rte_errno) : "no reason given");
 	started = true;
 	s->eal_runs = true;
 	return 0;
 }
 
-/*
- * EAL leaves about a megabyte in its runtime directory for every file prefix. Only
- * without hugepages are the files this process's own for sure: EAL then holds the
- * lock on `config` until the process ends. Others' files keep the directory.
- */
-static void runtime_dir_remove(void)
-{
-	static const char *const files[] = {
-		"fbarray_memzone", "fbarray_nohugemem", "dpdk_telemetry.v2", "config"};
-	int fd = open(rte_eal_get_runtime_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	for (size_t i = 0; i < MR_ARRAY_LEN(files); i++)
-		(void)unlinkat(fd, files[i], 0);
-	close(fd);
-	(void)rmdir(rte_eal_get_runtime_dir());
-}
-
 static void eal_down(struct mr_setup *s)
 {
-	if (!s->eal_runs)
-		return;
-	(void)rte_eal_cleanup();
-	if (!s->plan->hugepages)
-		runtime_dir_remove();
+	if (s->eal_runs)
+		(void)rte_eal_cleanup();
 }
 
 static int devices_up(struct mr_setup *s, struct mr_err *err)
@@ -150,7 +115,7 @@ static void regions_down(struct mr_setup *s)
 static int ports_up(struct mr_setup *s, struct mr_err *err)
 {
 	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
-		struct mr_port_spec spec = port_spec(&s->plan->ports[i]);
+		struct mr_port_spec spec = mr_setup_port_spec(&s->plan->ports[i]);
 		int rc = mr_port_probe(&s->ports[i], &spec, err);
 
 		if (rc < 0)
@@ -261,7 +226,7 @@ static int queues_up(struct mr_setup *s, struct mr_err *err)
 {
 	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
 		const struct mr_plan_port *p = &s->plan->ports[i];
-		struct mr_port_spec spec = port_spec(p);
+		struct mr_port_spec spec = mr_setup_port_spec(p);
 		int rc = mr_port_configure(&s->ports[i], &spec, err);
 
 		for (uint32_t q = 0; rc == 0 && q < p->rx_queues; q++)
@@ -433,8 +398,9 @@ static const struct mr_step {
 	int (*up)(struct mr_setup *s, struct mr_err *err);
 	void (*down)(struct mr_setup *s); /* takes a half-built step */
 } steps[] = {
-	{"eal", eal_up, eal_down},             /* DPDK itself */
-	{"devices", devices_up, devices_down}, /* GPUs, through gpudev */
+	{"instance", mr_setup_instance_up, mr_setup_instance_down}, /* its name */
+	{"eal", eal_up, eal_down},                                  /* DPDK itself */
+	{"devices", devices_up, devices_down},                      /* GPUs, through gpudev */
 	{"regions", regions_up, regions_down}, /* packet memory, known to DPDK */
 	{"ports", ports_up, ports_down},       /* NICs and what stands for them */
 	{"maps", maps_up, maps_down},          /* packet memory, known to each NIC */
@@ -467,6 +433,7 @@ int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, v
 		return mr_err_set(err, -ENOMEM, "out of memory");
 	s->plan = plan;
 	s->guard.key = -1;
+	s->lock_fd = -1;
 	for (uint32_t i = 0; i < MR_ARRAY_LEN(steps); i++) {
 		int rc;
 
@@ -478,6 +445,9 @@ int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, v
 		rc = steps[i].up(s, err);
 		s->steps_up = i + 1; /* also a step that failed half-way is taken down */
 		if (rc < 0) {
+			/* Not every way to fail has the code: EAL calls most by other names. */
+			if (rc == -ENOMEM || rc == -EFBIG || steps[i].up == eal_up)
+				mr_setup_name_limits(err);
 			mr_setup_down(s);
 			return rc;
 		}

@@ -5,7 +5,8 @@
  * Bring-up is a table of steps (mr_setup.c): up in order, down in reverse over
  * what came up, so that whatever fails, exactly what was made is undone.
  *
- *     mr_setup_up ─► mr_setup_watch ... ─► mr_setup_stop ─► mr_setup_down
+ *     mr_setup_check ─► mr_setup_up ─► mr_setup_watch ... ─► mr_setup_stop
+ *                                            ─► mr_setup_judge ─► mr_setup_down
  *
  * Thread   the control thread, for everything but the report source.
  * Owner    the plan is borrowed and must outlive the structure.
@@ -21,7 +22,16 @@
 struct mr_setup;
 
 /*
- * mr_setup_up brings everything up. before_step may be NULL; it is called with the
+ * mr_setup_check looks at what the plan names on this machine, before anything is
+ * opened: files and limits, where DPDK's own words would mislead. Returns 0, or
+ * -EINVAL with a problem for each; cfg is for their lines.
+ */
+MR_MUST_USE int mr_setup_check(
+	const struct mr_config *cfg, const struct mr_plan *plan, struct mr_problems *problems);
+
+/*
+ * mr_setup_up brings everything up. -EALREADY: an instance of that name runs, and
+ * nothing else was looked at. before_step may be NULL; it is called with the
  * step's name before each step. Where it returns false, nothing more is brought up:
  * -ECANCELED, with everything undone as after a failure.
  */
@@ -59,6 +69,14 @@ uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight);
  */
 MR_MUST_USE int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast,
 	bool fail_closed, struct mr_err *err);
+
+/*
+ * mr_setup_judge, between a stop that was not -ETIME and down, tells a sentence for
+ * every port whose files do not hold what was counted: captures cut short on the way
+ * in, frames that a full disk refused on the way out. Returns how many.
+ */
+typedef void mr_setup_tell(void *ctx, const char *sentence);
+uint32_t mr_setup_judge(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
 
 /* mr_setup_down undoes all steps; after a -ETIME of stop it must not be called. */
 void mr_setup_down(struct mr_setup *s);

@@ -45,6 +45,8 @@ struct mr_setup_map {
 struct mr_setup {
 	const struct mr_plan *plan;
 	uint32_t steps_up;
+	char dir[MR_REPORT_DIR_MAX]; /* EAL's runtime directory */
+	int lock_fd;                 /* held while up; -1 */
 	bool eal_runs;
 	struct mr_setup_device devices[MR_DEVICES_MAX];
 	struct mr_port ports[MR_PORTS_MAX];
@@ -62,6 +64,14 @@ struct mr_setup {
 
 /* Fills source; mr_setup_report.c. */
 void mr_setup_source_init(struct mr_setup *s);
+
+/* The lock on the instance's name; mr_setup_instance.c. */
+MR_MUST_USE int mr_setup_instance_up(struct mr_setup *s, struct mr_err *err);
+void mr_setup_instance_down(struct mr_setup *s);
+
+/* mr_setup_check.c. name_limits appends the limits that this process was given. */
+struct mr_port_spec mr_setup_port_spec(const struct mr_plan_port *p);
+void mr_setup_name_limits(struct mr_err *err);
 
 /* The lane's threads and arrays; mr_setup_lane.c. */
 MR_MUST_USE int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err);

@@ -138,6 +138,14 @@ void mr_report_unserve(void);
 MR_MUST_USE int mr_report_fetch(const char *name, json_t **ret_report, struct mr_err *err);
 
 /*
+ * mr_report_dir gives the directory that DPDK of this process would use for instance
+ * `name`; it may not exist yet.
+ */
+#define MR_REPORT_DIR_MAX 384
+MR_MUST_USE int mr_report_dir(
+	const char *name, char ret_dir[MR_REPORT_DIR_MAX], struct mr_err *err);
+
+/*
  * mr_report_find gives the name of the only running instance. -ENOENT: none,
  * -EEXIST: several, and the sentence lists them.
  */

@@ -36,6 +36,19 @@ static size_t bases(const char *ret_base[BASES_MAX])
 	return n;
 }
 
+int mr_report_dir(const char *name, char ret_dir[MR_REPORT_DIR_MAX], struct mr_err *err)
+{
+	const char *base[BASES_MAX];
+
+	(void)bases(base);
+	if (snprintf(ret_dir, MR_REPORT_DIR_MAX, "%s/dpdk/" MR_REPORT_PREFIX "%s", base[0], name) >=
+		MR_REPORT_DIR_MAX)
+		return mr_err_set(err, -ENAMETOOLONG,
+			"the runtime directory of instance '%s' in '%.200s' has too long a name",
+			name, base[0]);
+	return 0;
+}
+
 static int set_timeout(struct mr_report_client *client, int option)
 {
 	struct timeval wait = {.tv_sec = MR_REPORT_WAIT_NS / 1000000000u};
@@ -243,7 +256,7 @@ int mr_report_client_open(struct mr_report_client *client, const char *name, str
 		return mr_err_set(err, -ENOENT, "'%s' is not the name of an instance", name);
 	snprintf(client->name, sizeof(client->name), "%s", name);
 	for (size_t i = 0; i < count && rc == -ENOENT; i++) {
-		char dir[384];
+		char dir[MR_REPORT_DIR_MAX];
 
 		snprintf(dir, sizeof(dir), "%s/dpdk/" MR_REPORT_PREFIX "%s", base[i], name);
 		rc = open_in(client, dir, err);

@@ -123,15 +123,6 @@ def an_empty_or_long_name_is_named(s):
 
 
 @case
-def a_capture_that_is_not_there_is_status_1_with_one_sentence(s):
-    r = s.run(good(), status=FAILURE)
-    said = complaints(r.stderr)
-    check_equal(len(said), 1, f"sentences: {r.stderr}")
-    check("p0" in said[0] and "in.pcap" in said[0], f"port and file are not named: {said[0]}")
-    check_equal(len(r.report["errors"]), 1, "errors")
-
-
-@case
 def a_run_without_json_prints_words_and_no_json(s):
     path = s.write("null.yaml", config({"p0": "net_null0"}, [lane("l0", "p0", "p0")]))
     r = s.command("run", path, "--duration", "0.2")

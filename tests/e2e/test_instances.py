@@ -3,14 +3,15 @@
 """Several lanes, several instances, and what `stats` says of them while they run."""
 import json
 import os
+import pathlib
 import re
 import sys
 import time
 
 import frames as fr
 from harness import (
-    CLEAN, FAILURE, PATIENCE, case, check, check_conserved, check_equal, check_frames, complaints, config,
-    lane, main, swapped, validate,
+    CLEAN, CONFIG, FAILURE, PATIENCE, Skipped, case, check, check_conserved, check_equal, check_frames,
+    complaints, config, lane, main, swapped, validate,
 )  # fmt: skip
 
 
@@ -21,6 +22,10 @@ def pcap_lanes(count, prefix=""):
         ports[name] = f"net_pcap{i},rx_pcap=in-{i}.pcap,tx_pcap={name}.pcap"
         lanes.append(lane(name, name, name, ["l2swap"], slots=16))
     return ports, lanes
+
+
+def left_behind(s):
+    return sorted(str(p.relative_to(s.path)) for p in (s.path / "run").glob("dpdk/*"))
 
 
 def endless():
@@ -91,6 +96,101 @@ def two_instances_run_at_once_and_each_tells_its_own_counters(s):
         r.signal()
     for r in runs:
         r.wait(reason="signal")
+
+
+@case
+def a_second_instance_of_a_name_is_refused_before_dpdk_is_touched(s):
+    name = f"e2e-{os.getpid()}-one"
+    first = s.start(endless(), name=name).until_running()
+    second = s.start(endless(), name=name).wait(CONFIG)
+    check_equal(second.stderr.strip().splitlines(), complaints(second.stderr), "lines of stderr")
+    said = complaints(second.stderr)
+    check_equal(len(said), 1, f"sentences: {second.stderr}")
+    for word in (f"'{name}' is already running (pid {first.process.pid})", "--name"):
+        check(word in said[0], f"no '{word}' in {said[0]}")
+    check_equal(second.report["errors"][0]["message"], said[0][len("millrace: ") :], "error")
+    told = s.command("stats", "--name", name, "--json")
+    check_equal(told.status, CLEAN, f"the first does not answer any more: {told.told()}")
+    first.signal()
+    first.wait(reason="signal")
+    # Neither an end nor a kill keeps the name.
+    third = s.start(endless(), name=name).until_running()
+    third.process.kill()
+    third.ended()
+    fourth = s.start(endless(), name=name).until_running()
+    fourth.signal()
+    fourth.wait(reason="signal")
+    check_equal(left_behind(s), [], "left behind")
+
+
+@case
+def of_many_that_start_at_once_with_one_name_one_runs(s):
+    name = f"e2e-{os.getpid()}-race"
+    s.start(endless(), "--duration", "0.1", name=name).wait(reason="duration")
+    runs = [s.start(endless(), "--duration", "8", name=name) for _ in range(6)]
+    ended = [r.ended() for r in runs]
+    statuses = sorted(r.status for r in ended)
+    check_equal(statuses, [CLEAN] + [CONFIG] * 5, "statuses")
+    check_equal(left_behind(s), [], "left behind")
+
+
+@case
+def a_start_that_fails_leaves_nothing_behind(s):
+    s.run(config({"p0": "net_nothing0"}, [lane("l0", "p0", "p0")]), status=FAILURE)
+    cfg = endless()
+    cfg["eal"]["args"] = ["-m", "99999999"]
+    s.run(cfg, status=FAILURE)
+    check_equal(left_behind(s), [], "left behind")
+
+
+@case
+def a_runtime_directory_that_cannot_be_made_is_named(s):
+    s.env["RUNTIME_DIRECTORY"] = str(s.path / "missing")
+    r = s.run(endless(), status=FAILURE)
+    said = complaints(r.stderr)
+    check(len(said) == 1 and "missing/dpdk" in said[0], f"sentences: {r.stderr}")
+    check("No such file" in said[0], f"no reason: {said[0]}")
+
+
+@case
+def an_instance_with_hugepages_leaves_nothing_behind(s):
+    if os.geteuid() != 0:
+        raise Skipped("only root can set hugepages aside")
+    pages = pathlib.Path("/proc/sys/vm/nr_hugepages")
+    before = pages.read_text(encoding="ascii").split()[0]
+    cfg = endless()
+    cfg["eal"] = {"hugepages": "auto"}
+    try:
+        pages.write_text(str(int(before) + 96), encoding="ascii")
+        plan = s.command("check", s.write("huge.yaml", cfg), "--json")
+        if not json.loads(plan.stdout)["eal"]["hugepages"]:
+            raise Skipped("not enough hugepages are free")
+        for how in ("end", "kill"):
+            run = s.start(cfg, name=f"e2e-{os.getpid()}-huge").until_running()
+            again = s.start(cfg, name=run.name).wait(CONFIG)
+            check("is already running" in again.stderr, f"a second one: {again.stderr}")
+            if how == "kill":
+                run.process.kill()
+                run.ended()
+                run = s.start(cfg, name=run.name).until_running()
+            run.signal()
+            run.wait(reason="signal")
+            check_equal(left_behind(s), [], f"left behind after {how}")
+    finally:
+        pages.write_text(before, encoding="ascii")
+
+
+@case
+def a_limit_that_is_in_the_way_is_named(s):
+    limits = {"-n": (8, 10, 16, 24), "-v": (100000, 300000), "-f": (100,)}
+    for option, values in limits.items():
+        for value in values:
+            r = s.start(endless(), "--duration", "0.1",
+                prefix=["bash", "-c", f'ulimit {option} {value}; exec "$@"', "sh"]).ended()  # fmt: skip
+            what = f"ulimit {option} {value}"
+            check_equal(r.status, CONFIG if option == "-n" else FAILURE, f"{what}: {r.told()}")
+            validate("run.schema.json", r.stdout)
+            check(f"ulimit {option}" in r.stderr, f"{what} is not named: {r.stderr}")
 
 
 @case
