@@ -57,7 +57,7 @@ int mr_gpu_drv_fail(
 	if (d->api->cuGetErrorString(r, &text) != MR_CUDA_SUCCESS || text == NULL)
 		text = "no description";
 	return mr_err_set(
-		err, to_errno(r), "device %s: %s: %s (%d, %s)", d->name, what, name, r, text);
+		err, to_errno(r), "device '%s': %s: %s (%d, %s)", d->name, what, name, r, text);
 }
 
 int mr_gpu_drv_enter(struct mr_gpu_drv *d, struct mr_err *err)
@@ -194,7 +194,7 @@ int mr_gpu_drv_open(const struct mr_cuda_api *api, mr_cu_device device, const ch
 	int rc;
 
 	if (d == NULL)
-		return mr_err_set(err, -ENOMEM, "device %s: no memory for its driver", name);
+		return mr_err_set(err, -ENOMEM, "device '%s': no memory for its driver", name);
 	d->api = api;
 	d->device = device;
 	d->dev_id = dev_id;

@@ -72,7 +72,7 @@ int mr_gpu_drv_flush(struct mr_gpu_drv *d, struct mr_err *err)
 	/* The options are a mask: either bit will do, and host is the faster way. */
 	if (d->info.flush_options == 0)
 		return mr_err_set(err, -ENOTSUP,
-			"device %s: it has no way to flush GPUDirect RDMA writes", d->name);
+			"device '%s': it has no way to flush GPUDirect RDMA writes", d->name);
 	rc = mr_gpu_drv_enter(d, err);
 	if (rc != 0)
 		return rc;
@@ -105,12 +105,13 @@ int mr_gpu_drv_module_load(struct mr_gpu_drv *d, const struct mr_gpu_drv_image *
 
 	if (data == NULL)
 		return mr_err_set(err, -ENOEXEC,
-			"device %s: the kernel image has no form for %s; %s", d->name, d->info.name,
+			"device '%s': the kernel image has no form for %s; %s", d->name,
+			d->info.name,
 			sim ? "build it for the host as well"
 			    : "build Millrace where nvcc is installed");
 	m = calloc(1, sizeof(*m));
 	if (m == NULL)
-		return mr_err_set(err, -ENOMEM, "device %s: no memory for a module", d->name);
+		return mr_err_set(err, -ENOMEM, "device '%s': no memory for a module", d->name);
 	m->drv = d;
 	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
@@ -220,7 +221,8 @@ int mr_gpu_drv_launch(struct mr_gpu_drv_module *m, const char *kernel, uint32_t 
 	int rc;
 
 	if (l == NULL)
-		return mr_err_set(err, -ENOMEM, "device %s: no memory for a launch", m->drv->name);
+		return mr_err_set(
+			err, -ENOMEM, "device '%s': no memory for a launch", m->drv->name);
 	l->drv = m->drv;
 	strncpy(l->kernel, kernel, sizeof(l->kernel) - 1);
 	rc = mr_gpu_drv_enter(m->drv, err);
@@ -278,7 +280,7 @@ int mr_gpu_drv_launch_free(struct mr_gpu_drv_launch *l, struct mr_err *err)
 
 	if (mr_gpu_drv_launch_query(l, NULL) == 1)
 		return mr_err_set(
-			err, -EBUSY, "device %s: kernel %s still runs", d->name, l->kernel);
+			err, -EBUSY, "device '%s': kernel %s still runs", d->name, l->kernel);
 	pthread_mutex_lock(&d->lock);
 	while (*link != l)
 		link = &(*link)->next;

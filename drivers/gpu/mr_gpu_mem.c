@@ -32,8 +32,8 @@ static struct mr_gpu_drv_entry *entry_new(
 	struct mr_gpu_drv_entry *e = calloc(1, sizeof(*e));
 
 	if (e == NULL) {
-		(void)mr_err_set(
-			err, -ENOMEM, "device %s: no memory for the list of allocations", d->name);
+		(void)mr_err_set(err, -ENOMEM, "device '%s': no memory for the list of allocations",
+			d->name);
 		return NULL;
 	}
 	e->kind = kind;
@@ -63,7 +63,7 @@ static struct mr_gpu_drv_entry *entry_take(struct mr_gpu_drv *d, enum mr_gpu_drv
 	pthread_mutex_unlock(&d->lock);
 	if (e == NULL)
 		(void)mr_err_set(
-			err, -ENOENT, "device %s: %p is not the start of %s", d->name, ptr, what);
+			err, -ENOENT, "device '%s': %p is not the start of %s", d->name, ptr, what);
 	return e;
 }
 
@@ -116,7 +116,7 @@ static int check_device_memory(struct mr_gpu_drv *d, const void *ptr, struct mr_
 		return mr_gpu_drv_fail(d, err, r, "cuPointerGetAttribute of %p", ptr);
 	if (type != MR_CU_MEMORYTYPE_DEVICE || managed != 0)
 		return mr_err_set(err, -EIO,
-			"device %s: cuMemAlloc_v2 gave memory of type %u%s instead of device "
+			"device '%s': cuMemAlloc_v2 gave memory of type %u%s instead of device "
 			"memory",
 			d->name, type, managed != 0 ? ", managed" : "");
 	r = d->api->cuPointerSetAttribute(&on, MR_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at);
@@ -161,11 +161,11 @@ static int alloc(struct mr_gpu_drv *d, enum mr_gpu_drv_memory kind, size_t bytes
 		align = MR_GPU_DRV_PAGE;
 	if (bytes == 0 || (align & (align - 1)) != 0)
 		return mr_err_set(err, -EINVAL,
-			"device %s: cannot allocate %zu bytes aligned to %zu", d->name, bytes,
+			"device '%s': cannot allocate %zu bytes aligned to %zu", d->name, bytes,
 			align);
 	if (bytes > SIZE_MAX / 2 - align)
-		return mr_err_set(
-			err, -E2BIG, "device %s: %zu bytes are beyond any memory", d->name, bytes);
+		return mr_err_set(err, -E2BIG, "device '%s': %zu bytes are beyond any memory",
+			d->name, bytes);
 	e = entry_new(d, kind, bytes, err);
 	if (e == NULL)
 		return -ENOMEM;
@@ -223,7 +223,7 @@ static int release(struct mr_gpu_drv *d, struct mr_gpu_drv_entry *e, struct mr_e
 	if (rc == 0 && mr_gpu_drv_busy(d)) {
 		mr_gpu_drv_leave(d);
 		rc = mr_err_set(err, -EBUSY,
-			"device %s: memory at %p cannot be freed while a kernel runs", d->name,
+			"device '%s': memory at %p cannot be freed while a kernel runs", d->name,
 			(void *)e->ptr);
 	} else if (rc == 0) {
 		if (e->kind == MR_GPU_DRV_MEMORY_DEVICE)
@@ -275,7 +275,7 @@ static int register_same(struct mr_gpu_drv *d, void *ptr, size_t bytes, struct m
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuMemHostGetDevicePointer_v2 of %p", ptr);
 	return mr_err_set(err, -ENOTSUP,
-		"device %s: registered memory at %p has another address on the device", d->name,
+		"device '%s': registered memory at %p has another address on the device", d->name,
 		ptr);
 }
 
@@ -349,7 +349,7 @@ int mr_gpu_drv_mem_map(
 
 	if (d->api->map == NULL)
 		return mr_err_set(err, -ENOTSUP,
-			"device %s: its memory cannot be mapped for the CPU (a real device needs "
+			"device '%s': its memory cannot be mapped for the CPU (a real device needs "
 			"GDRCopy: libgdrapi.so.2 and the gdrdrv module)",
 			d->name);
 	e = entry_new(d, MR_GPU_DRV_MEMORY_MAPPED, bytes, err);
@@ -364,10 +364,10 @@ int mr_gpu_drv_mem_map(
 	pthread_mutex_lock(&d->lock);
 	if (bytes == 0 || entry_holding(d, ptr, bytes) == NULL)
 		rc = mr_err_set(err, -EINVAL,
-			"device %s: %zu bytes at %p are not within one allocation", d->name, bytes,
-			ptr);
+			"device '%s': %zu bytes at %p are not within one allocation", d->name,
+			bytes, ptr);
 	else if (*entry_link(d, MR_GPU_DRV_MEMORY_MAPPED, ptr) != NULL)
-		rc = mr_err_set(err, -EEXIST, "device %s: %p is mapped already", d->name, ptr);
+		rc = mr_err_set(err, -EEXIST, "device '%s': %p is mapped already", d->name, ptr);
 	else
 		rc = map_pages(d, e, ret_host, err);
 	if (rc == 0) {

@@ -268,9 +268,18 @@ static void fill(struct rte_gpu *gpu, struct rte_vdev_device *vdev, struct mr_gp
 	};
 }
 
+/* What its user calls it: of gpu_millrace_g0 what is behind the driver's name. */
+static const char *name_of(const struct rte_vdev_device *vdev)
+{
+	static const char prefix[] = "gpu_millrace_";
+	const char *name = vdev->device.name;
+
+	return strncmp(name, prefix, sizeof(prefix) - 1) == 0 ? name + sizeof(prefix) - 1 : name;
+}
+
 static int open_device(struct rte_vdev_device *vdev, struct rte_gpu *gpu, struct mr_err *err)
 {
-	const char *name = vdev->device.name;
+	const char *name = name_of(vdev);
 	const char *args = vdev->device.devargs != NULL ? vdev->device.devargs->args : "";
 	const struct mr_cuda_api *api = NULL;
 	mr_cu_device device = -1;
@@ -282,7 +291,7 @@ static int open_device(struct rte_vdev_device *vdev, struct rte_gpu *gpu, struct
 	if (rc == 0)
 		rc = find_device(&o, &api, &device, &why);
 	if (rc != 0)
-		return mr_err_set(err, rc, "device %s: %s", name, why.msg);
+		return mr_err_set(err, rc, "device '%s': %s", name, why.msg);
 	rc = mr_gpu_drv_open(api, device, name, o.guard, gpu->mpshared->info.dev_id, &d, err);
 	if (rc == 0)
 		fill(gpu, vdev, d);
@@ -299,14 +308,14 @@ static int probe(struct rte_vdev_device *vdev)
 
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
 		rc = mr_err_set(&err, -ENOTSUP,
-			"device %s: a secondary process cannot share the primary's CUDA context",
-			vdev->device.name);
+			"device '%s': a secondary process cannot share the primary's CUDA context",
+			name_of(vdev));
 		return report(&err, rc);
 	}
 	gpu = rte_gpu_allocate(vdev->device.name);
 	if (gpu == NULL) {
-		rc = mr_err_set(&err, -rte_errno, "device %s: gpudev has no place for it: %s",
-			vdev->device.name, rte_strerror(rte_errno));
+		rc = mr_err_set(&err, -rte_errno, "device '%s': gpudev has no place for it: %s",
+			name_of(vdev), rte_strerror(rte_errno));
 		return report(&err, rc);
 	}
 	rc = open_device(vdev, gpu, &err);

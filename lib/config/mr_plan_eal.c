@@ -156,5 +156,10 @@ void mr_plan_eal(struct mr_plan_work *w)
 	}
 	add(p, "--log-level");
 	add(p, "%s", levels[p->log_level < MR_ARRAY_LEN(levels) ? p->log_level : 2]);
+	if (p->log_level <= 2) {
+		/* Its sentences come up as errors; it repeats them for other programs. */
+		add(p, "--log-level");
+		add(p, "pmd.gpu.millrace:critical");
+	}
 	add_user(w);
 }

@@ -55,6 +55,14 @@ static int read_info(struct mr_gpu *g, struct mr_err *err)
 	return 0;
 }
 
+const char *mr_gpu_words(const struct mr_gpu *g, const struct mr_err *words)
+{
+	char start[MR_NAME_MAX + 16];
+	int n = snprintf(start, sizeof(start), "device '%s': ", g->name);
+
+	return strncmp(words->msg, start, (size_t)n) == 0 ? words->msg + n : words->msg;
+}
+
 static int probe_vdev(const struct mr_gpu *g, const char *args, struct mr_err *err)
 {
 	int rc = rte_vdev_init(g->vdev, args);
@@ -65,7 +73,7 @@ static int probe_vdev(const struct mr_gpu *g, const char *args, struct mr_err *e
 	/* The words may be of an earlier call: the bus can refuse without asking the driver. */
 	mr_gpu_drv_last_error(&words);
 	return mr_err_set(err, rc, "device '%s': %s", g->name,
-		words.code == rc        ? words.msg
+		words.code == rc        ? mr_gpu_words(g, &words)
 			: rc == -EEXIST ? "it is open already"
 					: strerror(-rc));
 }
@@ -136,7 +144,7 @@ int mr_gpu_device_alloc(
 	mr_gpu_drv_last_error(&words);
 	return mr_err_set(err, words.code != 0 ? words.code : -ENOMEM,
 		"device '%s': %zu bytes of GPU memory for %s: %s", g->name, bytes, what,
-		words.code != 0 ? words.msg : rte_strerror(rte_errno));
+		words.code != 0 ? mr_gpu_words(g, &words) : rte_strerror(rte_errno));
 }
 
 int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t bytes,
@@ -171,6 +179,11 @@ void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region)
 
 	if (region->addr == NULL)
 		return;
+	/* A kernel that did not leave may still use it: it goes with the context. */
+	if (g->launched && !g->stopped) {
+		memset(region, 0, sizeof(*region));
+		return;
+	}
 	/* What a lost device does not free goes with its context. */
 	rc = region->memory == MR_GPU_MEMORY_DEVICE
 		? rte_gpu_mem_free(g->id, region->addr)

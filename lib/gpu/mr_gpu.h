@@ -75,7 +75,7 @@ struct mr_gpu_region {
 
 MR_MUST_USE int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t bytes,
 	struct mr_gpu_region *ret_region, struct mr_err *err);
-/* A zeroed region is accepted. */
+/* A zeroed region is accepted. Memory of kernels that did not leave goes with close. */
 void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region);
 
 /*

@@ -39,7 +39,7 @@ static int host_alloc(
 
 	if (rc < 0)
 		return mr_err_set(err, rc, "device '%s': %zu bytes of host memory for %s: %s",
-			g->name, bytes, what, words.msg);
+			g->name, bytes, what, mr_gpu_words(g, &words));
 	return 0;
 }
 
@@ -59,7 +59,8 @@ static int map_in(struct mr_gpu *g, struct mr_gpu_lane_run *run, size_t bytes, s
 	mr_gpu_drv_last_error(&words);
 	return mr_err_set(err, words.code != 0 ? words.code : -ENOMEM,
 		"device '%s', lane '%s': mapping %zu bytes of GPU memory for READY: %s", g->name,
-		run->name, bytes, words.code != 0 ? words.msg : rte_strerror(rte_errno));
+		run->name, bytes,
+		words.code != 0 ? mr_gpu_words(g, &words) : rte_strerror(rte_errno));
 }
 
 /* Memory of one lane, its ring, and what the kernel is told about them. */
@@ -91,8 +92,8 @@ static int prepare_lane(struct mr_gpu *g, const struct mr_gpu_lane *l, struct mr
 	memset(run->ctl, 0, ctl_bytes(l) + counters_bytes(l));
 	rc = mr_ring_init(l->ring, in, run->in_map, out, l->slots, l->batch, l->first_seq, &words);
 	if (rc < 0)
-		return mr_err_set(
-			err, rc, "device '%s', lane '%s': %s", g->name, l->name, words.msg);
+		return mr_err_set(err, rc, "device '%s', lane '%s': %s", g->name, l->name,
+			mr_gpu_words(g, &words));
 	rc = address(g, run->in_map != NULL ? run->in_device : in, &dev->in, err);
 	if (rc == 0)
 		rc = address(g, out, &dev->out, err);

@@ -82,6 +82,9 @@ const char *mr_gpu_kernel_name(enum mr_work work);
 
 bool mr_gpu_is_sim(const struct mr_gpu *g);
 
+/* A sentence of the driver without the "device 'NAME': " that it begins with. */
+const char *mr_gpu_words(const struct mr_gpu *g, const struct mr_err *words);
+
 /* GPU memory aligned to 64 KiB; `what` it is for goes into the sentence. */
 MR_MUST_USE int mr_gpu_device_alloc(
 	struct mr_gpu *g, size_t bytes, const char *what, void **ret_ptr, struct mr_err *err);

@@ -34,7 +34,8 @@ def judge_refused(r, what):
     """One sentence on stderr, one line of JSON that holds the same sentence."""
     said = complaints(r.stderr)
     check_equal(len(said), 1, f"sentences with {what}: {r.told()}")
-    check("g0" in said[0], f"{what}: the device is not named: {said[0]}")
+    check("device 'g0'" in said[0], f"{what}: the device is not named: {said[0]}")
+    check_equal(r.stderr.count("g0"), 1, f"{what}: the device is named again: {r.stderr}")
     errors = r.report["errors"]
     check_equal(len(errors), 1, f"errors with {what}")
     check(errors[0]["message"] in said[0], f"{what}: {errors[0]['message']} is not {said[0]}")
@@ -89,6 +90,7 @@ def a_worker_that_stands_still_or_makes_no_progress_ends_the_run_with_status_3(s
         r = run.wait(GPU, "gpu_stalled")
         check(r.report["duration_s"] < 12, f"{fault}: noticed after {r.report['duration_s']} s")
         check_equal(len(complaints(r.stderr)), 1, f"sentences with {fault}: {r.stderr}")
+        check("cannot be freed" not in r.stderr, f"{fault}: the driver has words too: {r.stderr}")
         check_equal(r.report["devices"][0]["health"], "stalled", "health")
         check(r.lane()["in_flight"] > 0, f"{fault}: nothing was left in flight")
 

@@ -61,7 +61,7 @@ static void rig_open_api(struct rig *g, const char *options, const struct mr_cud
 	assert_int_equal(g->api->cuInit(0), 0);
 	assert_int_equal(g->api->cuDevicePrimaryCtxRetain(&g->other_ctx, g->other), 0);
 	assert_int_equal(g->api->cuCtxPushCurrent_v2(g->other_ctx), 0);
-	if (mr_gpu_drv_open(g->api, g->dev, "gpu_millrace_t", "auto", DEV_ID, &g->d, &g->err) != 0)
+	if (mr_gpu_drv_open(g->api, g->dev, "t", "auto", DEV_ID, &g->d, &g->err) != 0)
 		fail_msg("%s", g->err.msg);
 }
 
@@ -85,8 +85,8 @@ static void rig_close(struct rig *g)
 
 static void says(const struct rig *g, const char *words)
 {
-	if (strstr(g->err.msg, "device gpu_millrace_t: ") != g->err.msg ||
-		strstr(g->err.msg, words) == NULL || strchr(g->err.msg, '\n') != NULL)
+	if (strstr(g->err.msg, "device 't': ") != g->err.msg || strstr(g->err.msg, words) == NULL ||
+		strchr(g->err.msg, '\n') != NULL)
 		fail_msg("'%s' does not say '%s'", g->err.msg, words);
 }
 
