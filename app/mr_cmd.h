@@ -35,6 +35,7 @@ struct mr_cmd {
 
 int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stats(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv);
 

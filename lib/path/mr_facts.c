@@ -167,7 +167,7 @@ int mr_facts_read(struct mr_root *root, const struct mr_probe *probe,
 	mr_facts_nodes(root, f);
 	mr_facts_hugetlbfs(root, probe, f);
 	mr_facts_pci(root, f);
-	mr_facts_devices(root, probe, f);
+	mr_facts_devices(root, f);
 	mr_facts_log(root, f);
 	mr_probe_ask_software(probe, &f->software);
 	return 0;
@@ -179,6 +179,7 @@ void mr_facts_read_later(struct mr_root *root, struct mr_host_facts *f)
 	char device[MR_ROOT_PATH_MAX];
 	char path[MR_ROOT_PATH_MAX + 64];
 
+	root->recorded_below = root->live ? "millrace/later/" : NULL;
 	for (uint32_t i = 0; i < f->nics_count; i++) {
 		struct mr_facts_nic *n = &f->nics[i];
 		struct mr_facts_pci later;
@@ -196,4 +197,5 @@ void mr_facts_read_later(struct mr_root *root, struct mr_host_facts *f)
 			n->netdev.v);
 		mr_facts_u64_at(root, path, &n->carrier_changes_later);
 	}
+	root->recorded_below = NULL;
 }

@@ -183,9 +183,9 @@ struct mr_host_facts {
 };
 
 /*
- * mr_facts_read fills *ret_facts, which must be zeroed. probe may be NULL: then
- * nothing is asked of libraries and those facts stay unread. Only what no machine
- * can be without (a list of CPUs) is an error.
+ * mr_facts_read fills *ret_facts, which must be zeroed. Devices are not asked yet
+ * (mr_needs_probe does that for those that are needed). probe may be NULL. Only
+ * what no machine can be without (a list of CPUs) is an error.
  */
 MR_MUST_USE int mr_facts_read(struct mr_root *root, const struct mr_probe *probe,
 	struct mr_host_facts *ret_facts, struct mr_err *err);

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VENDOR_MELLANOX 0x15b3u
-
 /* Can both be done with a device file; the first that fails is remembered. */
 static enum mr_fact_state may_open(struct mr_root *r, struct mr_host_facts *f, const char *path)
 {
@@ -23,8 +21,7 @@ static enum mr_fact_state may_open(struct mr_root *r, struct mr_host_facts *f, c
 }
 
 /* The number of its device file stands in the driver's own description. */
-static void read_gpu(struct mr_root *r, const struct mr_probe *p, struct mr_host_facts *f,
-	struct mr_facts_gpu *g)
+static void read_gpu(struct mr_root *r, struct mr_host_facts *f, struct mr_facts_gpu *g)
 {
 	const struct mr_facts_pci *pci = &f->pci[g->pci];
 	char path[MR_ROOT_PATH_MAX];
@@ -39,7 +36,6 @@ static void read_gpu(struct mr_root *r, const struct mr_probe *p, struct mr_host
 		snprintf(path, sizeof(path), "dev/nvidia%u", (uint32_t)minor);
 		f->nodes_open.nvidia = may_open(r, f, path);
 	}
-	mr_probe_ask_gpu(p, pci->bdf, &g->probe);
 }
 
 static void read_netdev(struct mr_root *r, const char *folder, struct mr_facts_nic *n)
@@ -92,8 +88,7 @@ static void read_verbs(
 	n->uverbs_open = may_open(r, f, path);
 }
 
-static void read_nic(struct mr_root *r, const struct mr_probe *p, struct mr_host_facts *f,
-	struct mr_facts_nic *n)
+static void read_nic(struct mr_root *r, struct mr_host_facts *f, struct mr_facts_nic *n)
 {
 	const struct mr_facts_pci *pci = &f->pci[n->pci];
 	char folder[MR_BDF_MAX + 32];
@@ -108,27 +103,16 @@ static void read_nic(struct mr_root *r, const struct mr_probe *p, struct mr_host
 	mr_facts_first_in(r, path, &n->verbs);
 	if (n->verbs.state == MR_FACT_KNOWN)
 		read_verbs(r, folder, f, n);
-	if (pci->vendor.state == MR_FACT_KNOWN && pci->vendor.v == VENDOR_MELLANOX)
-		mr_probe_ask_nic(p, pci->bdf, &n->probe);
-	else
-		n->probe.error = -1;
 }
 
-void mr_facts_devices(struct mr_root *r, const struct mr_probe *p, struct mr_host_facts *f)
+void mr_facts_devices(struct mr_root *r, struct mr_host_facts *f)
 {
 	if (f->gpus_count > 0) {
 		f->nodes_open.nvidiactl = may_open(r, f, "dev/nvidiactl");
 		f->nodes_open.uvm = may_open(r, f, "dev/nvidia-uvm");
 	}
 	for (uint32_t i = 0; i < f->gpus_count; i++)
-		read_gpu(r, p, f, &f->gpus[i]);
+		read_gpu(r, f, &f->gpus[i]);
 	for (uint32_t i = 0; i < f->nics_count; i++)
-		read_nic(r, p, f, &f->nics[i]);
-	for (uint32_t g = 0; g < f->gpus_count; g++)
-		for (uint32_t n = 0; n < f->nics_count; n++)
-			if (f->nics[n].verbs.state == MR_FACT_KNOWN)
-				mr_probe_ask_pair(p, f->pci[f->gpus[g].pci].bdf,
-					f->pci[f->nics[n].pci].bdf, &f->pairs[g][n]);
-			else
-				f->pairs[g][n].error = -1;
+		read_nic(r, f, &f->nics[i]);
 }

@@ -32,31 +32,34 @@ static bool is_fatal(uint64_t xid)
 	return false;
 }
 
-/* An address in the forms 0000:3b:00, 00000000:3B:00.0, compared without the function. */
-static bool same_device(const char *text, const char *bdf)
+/* An address in the forms 0000:3b:00, 00000000:3B:00.0: its domain, bus and device; no time of day.
+ */
+static bool take_address(const char *text, uint64_t ret_parts[3])
 {
-	uint64_t a[3], b[3];
-
+	if (strcspn(text, ":") < 4)
+		return false;
 	for (uint32_t i = 0; i < 3; i++) {
-		if (!mr_parse_take_hex(&text, &a[i]) || !mr_parse_take_hex(&bdf, &b[i]) ||
-			a[i] != b[i])
-			return false;
-		if (i < 2 && (*text++ != ':' || *bdf++ != ':'))
+		if (!mr_parse_take_hex(&text, &ret_parts[i]) || (i < 2 && *text++ != ':'))
 			return false;
 	}
 	return true;
 }
 
-/* The GPU that a line names; MR_FACTS_NONE: it names none of this machine. */
+#define ANOTHER (MR_FACTS_NONE - 1)
+
+/* The GPU that a line names; ANOTHER: one that is not kept; MR_FACTS_NONE: it names none. */
 static uint32_t gpu_of(const struct mr_host_facts *f, const char *line)
 {
-	for (const char *s = line; *s != '\0'; s++) {
-		bool starts = (s == line || strchr(" (:", s[-1]) != NULL) &&
-			strchr("0123456789abcdefABCDEF", *s) != NULL;
+	uint64_t named[3], own[3];
 
-		for (uint32_t g = 0; starts && g < f->gpus_count; g++)
-			if (same_device(s, f->pci[f->gpus[g].pci].bdf))
+	for (const char *s = line; *s != '\0'; s++) {
+		if ((s != line && strchr(" (:", s[-1]) == NULL) || !take_address(s, named))
+			continue;
+		for (uint32_t g = 0; g < f->gpus_count; g++)
+			if (take_address(f->pci[f->gpus[g].pci].bdf, own) &&
+				memcmp(own, named, sizeof(own)) == 0)
 				return g;
+		return ANOTHER;
 	}
 	return MR_FACTS_NONE;
 }

@@ -29,7 +29,7 @@ void mr_facts_cpus(struct mr_root *r, struct mr_host_facts *f);
 void mr_facts_nodes(struct mr_root *r, struct mr_host_facts *f);
 void mr_facts_hugetlbfs(struct mr_root *r, const struct mr_probe *p, struct mr_host_facts *f);
 void mr_facts_pci(struct mr_root *r, struct mr_host_facts *f);
-void mr_facts_devices(struct mr_root *r, const struct mr_probe *p, struct mr_host_facts *f);
+void mr_facts_devices(struct mr_root *r, struct mr_host_facts *f);
 /* After the devices: what the kernel says is told apart by their addresses. */
 void mr_facts_log(struct mr_root *r, struct mr_host_facts *f);
 

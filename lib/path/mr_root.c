@@ -48,8 +48,14 @@ static int open_below(const struct mr_root *r, const char *path, int flags)
 static void seen(
 	struct mr_root *r, enum mr_root_seen what, const char *path, const void *data, size_t bytes)
 {
-	if (r->recorder != NULL)
+	char full[MR_ROOT_PATH_MAX];
+
+	if (r->recorder == NULL)
+		return;
+	if (r->recorded_below == NULL)
 		r->recorder(r->recorder_ctx, what, path, data, bytes);
+	else if (snprintf(full, sizeof(full), "%s%s", r->recorded_below, path) < (int)sizeof(full))
+		r->recorder(r->recorder_ctx, what, full, data, bytes);
 }
 
 static bool is_denied(const struct mr_root *r, const char *path, char how)
@@ -282,6 +288,7 @@ int mr_root_mode(struct mr_root *r, const char *path, uint32_t *ret_mode)
 	}
 	close(fd);
 	*ret_mode = st.st_mode;
+	seen(r, S_ISDIR(st.st_mode) ? MR_ROOT_SEEN_FOLDER : MR_ROOT_SEEN_ENTRY, path, "", 0);
 	return 0;
 }
 

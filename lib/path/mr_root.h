@@ -56,6 +56,7 @@ struct mr_root {
 	char *denied;                /* text of millrace/denied, or NULL */
 	mr_root_recorder *recorder;  /* NULL: nobody */
 	void *recorder_ctx;
+	const char *recorded_below; /* put before the names that it is told, or NULL */
 };
 
 MR_MUST_USE int mr_root_open(struct mr_root *r, const char *path, struct mr_err *err);

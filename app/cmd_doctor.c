@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_cmd_doctor.h"
+
+#include "mr_capture.h"
+#include "mr_nearest.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int mr_doctor_init(struct mr_doctor *d, const char *root, struct mr_err *err)
+{
+	int rc;
+
+	memset(d, 0, sizeof(*d));
+	d->root.fd = -1;
+	rc = mr_root_open(&d->root, root, err);
+	if (rc != 0)
+		return rc;
+	d->probe.ctx = &d->root;
+	d->probe.ask = d->root.live ? mr_probe_live : mr_probe_files;
+	d->facts = calloc(1, sizeof(*d->facts));
+	d->needs = calloc(1, sizeof(*d->needs));
+	if (d->facts != NULL && d->needs != NULL)
+		return 0;
+	mr_doctor_fini(d);
+	return mr_err_set(err, -ENOMEM, "out of memory for the facts of a machine");
+}
+
+void mr_doctor_fini(struct mr_doctor *d)
+{
+	mr_facts_topology_free(d->topology);
+	free(d->facts);
+	free(d->needs);
+	mr_root_close(&d->root);
+}
+
+void mr_doctor_skip(struct mr_doctor *d, uint32_t check)
+{
+	d->skips += !d->skip[check];
+	d->skip[check] = true;
+}
+
+int mr_doctor_read(struct mr_doctor *d, struct mr_err *err)
+{
+	return mr_facts_read(&d->root, &d->probe, d->facts, err);
+}
+
+struct options {
+	const char *config; /* NULL: the general question */
+	const char *root;
+	const char *capture;
+	uint32_t skip[MR_CHECKS_COUNT];
+	uint32_t skip_count;
+	bool json, strict;
+};
+
+static bool known_check(const char *id)
+{
+	struct mr_nearest near;
+
+	if (mr_checks_find(id) < MR_CHECKS_COUNT)
+		return true;
+	mr_nearest_init(&near, id);
+	for (uint32_t i = 0; i < MR_CHECKS_COUNT; i++)
+		mr_nearest_offer(&near, mr_checks[i].id);
+	fprintf(stderr, "millrace: there is no check '%s'", id);
+	if (mr_nearest_get(&near) != NULL)
+		fprintf(stderr, "; did you mean '%s'?", mr_nearest_get(&near));
+	fprintf(stderr, "\n");
+	return false;
+}
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {{"root", required_argument, NULL, 'r'},
+		{"json", no_argument, NULL, 'j'}, {"strict", no_argument, NULL, 's'},
+		{"skip", required_argument, NULL, 'k'}, {"capture", required_argument, NULL, 'c'},
+		{NULL, 0, NULL, 0}};
+	int c;
+
+	*o = (struct options){.root = "/"};
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (c) {
+		case 'r':
+			o->root = optarg;
+			break;
+		case 'j':
+			o->json = true;
+			break;
+		case 's':
+			o->strict = true;
+			break;
+		case 'k':
+			if (!known_check(optarg) || o->skip_count == MR_CHECKS_COUNT)
+				return -EINVAL;
+			o->skip[o->skip_count++] = mr_checks_find(optarg);
+			break;
+		case 'c':
+			o->capture = optarg;
+			break;
+		default:
+			return -EINVAL;
+		}
+	}
+	if (optind < argc)
+		o->config = argv[optind++];
+	return optind == argc ? 0 : -EINVAL;
+}
+
+static int print_json(json_t *j)
+{
+	char *line = j != NULL ? json_dumps(j, JSON_COMPACT) : NULL;
+
+	json_decref(j);
+	if (line == NULL) {
+		fprintf(stderr, "millrace: out of memory\n");
+		return MR_EXIT_FAILURE;
+	}
+	puts(line);
+	free(line);
+	return MR_EXIT_CLEAN;
+}
+
+/* A sentence for people, and for --json an object that holds it. */
+static int refuse(const struct options *o, struct mr_problems *problems)
+{
+	mr_cmd_print_problems(problems);
+	if (o->json &&
+		print_json(json_pack("{s:o}", "errors", mr_cmd_problems_json(problems))) !=
+			MR_EXIT_CLEAN)
+		return MR_EXIT_FAILURE;
+	return MR_EXIT_CONFIG;
+}
+
+static int status_of(enum mr_check_verdict worst)
+{
+	return worst == MR_FAIL   ? MR_EXIT_CONFIG
+		: worst > MR_PASS ? MR_EXIT_FAILURE
+				  : MR_EXIT_CLEAN;
+}
+
+/* The plan for the machine that was read, so that a replayed one is asked what it is asked. */
+static int make_plan(const struct options *o, const struct mr_doctor *d, struct mr_plan *ret_plan,
+	struct mr_problems *problems)
+{
+	struct mr_config cfg = {0};
+	int rc = mr_config_load(o->config, &cfg, problems);
+
+	if (rc == 0)
+		rc = mr_plan_build(&cfg, &d->facts->host, NULL, ret_plan, problems);
+	mr_config_free(&cfg);
+	return rc;
+}
+
+static int examine(const struct options *o, struct mr_doctor *d, struct mr_plan *plan,
+	struct mr_problems *problems)
+{
+	struct mr_capture *capture = NULL;
+	struct mr_err err = {0};
+	int rc = mr_doctor_init(d, o->root, &err);
+
+	if (rc != 0)
+		goto out;
+	for (uint32_t i = 0; i < o->skip_count; i++)
+		mr_doctor_skip(d, o->skip[i]);
+	if (o->capture != NULL) {
+		capture = mr_capture_start(&d->root);
+		if (capture == NULL)
+			rc = mr_err_set(&err, -ENOMEM, "out of memory for a capture");
+	}
+	if (rc == 0)
+		rc = mr_doctor_read(d, &err);
+	if (rc == 0 && o->config != NULL)
+		rc = make_plan(o, d, plan, problems);
+	if (rc == 0)
+		rc = mr_doctor_judge(d, o->config != NULL ? plan : NULL, o->strict, &err);
+	if (rc == 0 && capture != NULL)
+		rc = mr_capture_write(capture, o->capture, &err);
+	mr_capture_free(capture);
+	if (rc != 0)
+		mr_doctor_fini(d);
+out:
+	if (rc != 0 && problems->count == 0)
+		mr_problem_add(problems, 0, "", "", "%s", err.code != 0 ? err.msg : strerror(-rc));
+	return rc;
+}
+
+int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv)
+{
+	struct mr_problems *problems = calloc(1, sizeof(*problems));
+	struct mr_doctor *d = calloc(1, sizeof(*d));
+	struct mr_plan *plan = calloc(1, sizeof(*plan));
+	struct options o;
+	int status = MR_EXIT_FAILURE;
+
+	if (parse_options(argc, argv, &o) != 0) {
+		status = mr_cmd_usage(self);
+	} else if (problems == NULL || d == NULL || plan == NULL) {
+		fprintf(stderr, "millrace: out of memory\n");
+	} else if (examine(&o, d, plan, problems) != 0) {
+		snprintf(problems->file, sizeof(problems->file), "%s",
+			o.config != NULL ? o.config : "doctor");
+		status = refuse(&o, problems);
+	} else {
+		status = status_of(mr_checks_worst(d->findings));
+		if (o.json && print_json(mr_doctor_json(d)) != MR_EXIT_CLEAN)
+			status = MR_EXIT_FAILURE;
+		else if (!o.json)
+			mr_doctor_print(d);
+		mr_doctor_fini(d);
+	}
+	free(problems);
+	free(d);
+	free(plan);
+	return status;
+}

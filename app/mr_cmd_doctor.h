@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_cmd_doctor - what `doctor` and `run` share: a machine judged against a plan.
+ *
+ *     init ─► examine ─► findings, printed or refused by ─► fini
+ */
+#ifndef MR_CMD_DOCTOR_H
+#define MR_CMD_DOCTOR_H
+
+#include "mr_checks.h"
+#include "mr_cmd.h"
+
+/* How long counters that must stand still are watched, where there are devices. */
+#define MR_DOCTOR_WATCH_S 2u
+
+struct mr_doctor {
+	struct mr_root root;
+	struct mr_probe probe;
+	struct mr_host_facts *facts;
+	struct mr_facts_topology *topology;
+	struct mr_needs *needs;
+	struct mr_finding findings[MR_CHECKS_COUNT];
+	bool skip[MR_CHECKS_COUNT];
+	uint32_t skips;
+};
+
+/* Opens the root; "/" is this machine. */
+MR_MUST_USE int mr_doctor_init(struct mr_doctor *d, const char *root, struct mr_err *err);
+void mr_doctor_fini(struct mr_doctor *d);
+
+/* This check is not to count. */
+void mr_doctor_skip(struct mr_doctor *d, uint32_t check);
+
+/* Reads the facts; then judges them, against the general question where plan is NULL. */
+MR_MUST_USE int mr_doctor_read(struct mr_doctor *d, struct mr_err *err);
+MR_MUST_USE int mr_doctor_judge(
+	struct mr_doctor *d, const struct mr_plan *plan, bool strict, struct mr_err *err);
+
+/* What a plan asks of a machine. */
+void mr_doctor_needs(
+	const struct mr_plan *plan, const struct mr_host_facts *f, struct mr_needs *ret_needs);
+
+/* The report for people, and as an object (tests/schema/doctor.schema.json). */
+void mr_doctor_print(const struct mr_doctor *d);
+json_t *mr_doctor_json(const struct mr_doctor *d);
+
+#endif

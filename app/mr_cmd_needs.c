@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_cmd_doctor.h"
+
+#include "mr_report_client.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RING_SLOT_BYTES 2048u /* in and out descriptors of a slot, generously */
+
+/* "device=0000:3b:00.0,option": the address. */
+static void gpu_address(const struct mr_plan_device *d, char ret_bdf[MR_BDF_MAX])
+{
+	const char *s = d->args + strlen("device=");
+	size_t n = strcspn(s, ",");
+
+	if (n >= MR_BDF_MAX)
+		n = MR_BDF_MAX - 1;
+	memcpy(ret_bdf, s, n);
+	ret_bdf[n] = '\0';
+}
+
+static uint32_t add_gpu(
+	struct mr_needs *n, const struct mr_host_facts *f, const struct mr_plan_device *d)
+{
+	char bdf[MR_BDF_MAX];
+	struct mr_needs_gpu *g;
+
+	gpu_address(d, bdf);
+	for (uint32_t i = 0; i < n->gpus_count; i++)
+		if (strcmp(n->gpus[i].bdf, bdf) == 0)
+			return i;
+	g = &n->gpus[n->gpus_count];
+	memcpy(g->bdf, bdf, sizeof(g->bdf));
+	g->gpu = mr_facts_find_gpu(f, bdf);
+	g->direct_bytes = d->region[MR_PATH_DIRECT].used ? d->region[MR_PATH_DIRECT].bytes : 0;
+	return n->gpus_count++;
+}
+
+static uint32_t add_nic(
+	struct mr_needs *n, const struct mr_host_facts *f, const struct mr_plan_port *p)
+{
+	struct mr_needs_nic *k;
+
+	for (uint32_t i = 0; i < n->nics_count; i++)
+		if (strcmp(n->nics[i].bdf, p->device) == 0)
+			return i;
+	k = &n->nics[n->nics_count];
+	snprintf(k->bdf, sizeof(k->bdf), "%.16s", p->device);
+	k->nic = mr_facts_find_nic(f, k->bdf);
+	k->mtu = p->mtu;
+	snprintf(k->args, sizeof(k->args), "%s", p->args);
+	return n->nics_count++;
+}
+
+static void add_pair(struct mr_needs *n, uint32_t gpu, uint32_t nic)
+{
+	n->gpus[gpu].direct = n->nics[nic].direct = true;
+	for (uint32_t i = 0; i < n->pairs_count; i++)
+		if (n->pairs[i].gpu == n->gpus[gpu].gpu && n->pairs[i].nic == n->nics[nic].nic)
+			return;
+	if (n->pairs_count == MR_ARRAY_LEN(n->pairs))
+		return;
+	n->pairs[n->pairs_count].gpu = n->gpus[gpu].gpu;
+	n->pairs[n->pairs_count++].nic = n->nics[nic].nic;
+}
+
+static void add_lane(struct mr_needs *n, const struct mr_host_facts *f, const struct mr_plan *plan,
+	const struct mr_plan_lane *l)
+{
+	struct mr_needs_lane *out = &n->lanes[n->lanes_count++];
+	const struct mr_plan_device *d = &plan->devices[l->device];
+	uint32_t gpu = d->sim ? MR_FACTS_NONE : add_gpu(n, f, d);
+
+	memcpy(out->name, l->name, sizeof(out->name));
+	out->core = l->core;
+	out->buffers = l->buffers;
+	out->rx_ring = plan->ports[l->rx_port].rx_ring;
+	out->batch = l->batch;
+	out->gpu = gpu == MR_FACTS_NONE ? MR_FACTS_NONE : n->gpus[gpu].gpu;
+	out->nic = MR_FACTS_NONE;
+	for (uint32_t i = 0; i <= l->tx_count; i++) {
+		uint32_t port = i == 0 ? l->rx_port : l->tx[i - 1].port;
+		enum mr_path path = i == 0 ? l->rx_path : l->tx_path;
+		uint32_t nic;
+
+		if (plan->ports[port].kind != MR_PORT_PCI)
+			continue;
+		nic = add_nic(n, f, &plan->ports[port]);
+		if (i == 0)
+			out->nic = n->nics[nic].nic;
+		if (gpu != MR_FACTS_NONE && path == MR_PATH_DIRECT) {
+			out->direct = true;
+			add_pair(n, gpu, nic);
+		}
+	}
+}
+
+void mr_doctor_needs(
+	const struct mr_plan *plan, const struct mr_host_facts *f, struct mr_needs *ret_needs)
+{
+	struct mr_needs *n = ret_needs;
+
+	memset(n, 0, sizeof(*n));
+	n->configured = true;
+	memcpy(n->name, plan->name, sizeof(n->name));
+	n->hugepages = plan->hugepages;
+	n->hugepages_bytes = plan->eal_memory_mib << 20;
+	n->locked_bytes = plan->pinned_bytes;
+	for (uint32_t i = 0; i < plan->lanes_count; i++) {
+		n->locked_bytes += (uint64_t)plan->lanes[i].slots * plan->lanes[i].batch *
+			RING_SLOT_BYTES / 64;
+		add_lane(n, f, plan, &plan->lanes[i]);
+	}
+}
+
+/* Where others may write, they could put a socket of their own under our name. */
+static bool is_open(const char *base)
+{
+	char folder[256];
+	struct stat st;
+
+	if (stat(base, &st) == 0 && (st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
+		return true;
+	snprintf(folder, sizeof(folder), "%.240s/dpdk", base);
+	return stat(folder, &st) == 0 &&
+		((st.st_mode & S_IWOTH) != 0 || (st.st_uid != geteuid() && st.st_uid != 0));
+}
+
+static void add_instance(struct mr_needs *n)
+{
+	char dir[MR_REPORT_DIR_MAX];
+	struct mr_report_client client;
+
+	if (mr_report_dir(n->name, dir, NULL) == 0) {
+		/* BASE/dpdk/millrace-NAME */
+		for (uint32_t i = 0; i < 2 && strrchr(dir, '/') != NULL; i++)
+			*strrchr(dir, '/') = '\0';
+		snprintf(n->runtime, sizeof(n->runtime), "%.255s", dir);
+		n->runtime_open = is_open(n->runtime);
+	}
+	if (mr_report_client_open(&client, n->name, NULL) != 0)
+		return;
+	n->running = true;
+	mr_report_client_close(&client);
+}
+
+int mr_doctor_judge(
+	struct mr_doctor *d, const struct mr_plan *plan, bool strict, struct mr_err *err)
+{
+	struct mr_check_in in;
+
+	d->topology = mr_facts_topology_new(d->facts, err);
+	if (d->topology == NULL)
+		return err->code;
+	if (plan == NULL)
+		mr_needs_general(d->facts, d->topology, d->needs);
+	else
+		mr_doctor_needs(plan, d->facts, d->needs);
+	if (plan != NULL && d->root.live)
+		add_instance(d->needs);
+	mr_needs_probe(d->needs, &d->probe, d->facts);
+	if (d->needs->gpus_count > 0 || d->needs->nics_count > 0) {
+		if (d->root.live)
+			sleep(MR_DOCTOR_WATCH_S);
+		mr_facts_read_later(&d->root, d->facts);
+	}
+	in = (struct mr_check_in){.f = d->facts, .topology = d->topology, .needs = d->needs};
+	mr_checks_run(&in, d->findings);
+	for (uint32_t i = 0; i < MR_CHECKS_COUNT; i++)
+		d->findings[i].skipped = d->skip[i];
+	if (strict)
+		mr_checks_be_strict(d->findings);
+	return 0;
+}

@@ -1,0 +1,451 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""doctor: machines that are judged, this one among them; captures; hostile trees."""
+import json
+import os
+import pathlib
+import pty
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tarfile
+import time
+
+from harness import (
+    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, USAGE, Skipped, case, check, check_equal, main, validate,
+)  # fmt: skip
+
+sys.path.insert(0, str(SOURCE / "tests" / "fixtures"))
+from machine import Machine  # noqa: E402
+from machines import MACHINES, lane_config  # noqa: E402
+
+STATUS = {"PASS": CLEAN, "WARN": FAILURE, "UNKNOWN": FAILURE, "FAIL": CONFIG}
+WORST = ["PASS", "WARN", "UNKNOWN", "FAIL"]
+
+
+def worst(verdicts):
+    return max((v for v in verdicts if v != "NA"), key=WORST.index, default="PASS")
+
+
+def doctor(s, *args, prefix=()):
+    r = s.command("doctor", "--json", *args, prefix=prefix)
+    check(r.status in (CLEAN, FAILURE, CONFIG), f"status of doctor {args}: {r.told()}")
+    validate("doctor.schema.json", r.stdout)
+    r.report = json.loads(r.stdout)
+    if "checks" in r.report:
+        r.checks = {c["id"]: c for c in r.report["checks"]}
+        counted = [c["verdict"] for c in r.report["checks"] if not c["skipped"]]
+        check_equal(r.report["verdict"], worst(counted), "overall verdict")
+        check_equal(r.status, STATUS[r.report["verdict"]], f"status of {r.report['verdict']}")
+    return r
+
+
+def build(s, m, name="machine"):
+    """The tree of a machine, and the arguments that ask about it."""
+    root = s.path / name
+    shutil.rmtree(root, ignore_errors=True)
+    m.write(root)
+    return root
+
+
+def ask(s, name):
+    make, config, expected = MACHINES[name]
+    root = build(s, make(), name)
+    args = ["--root", root]
+    if config:
+        args.append(s.write(name + ".yaml", config))
+    return doctor(s, *args), expected, root, args
+
+
+@case
+def every_machine_gets_its_verdict_in_every_check(s):
+    check(len(MACHINES) >= 35, "machines are missing")
+    wrong = []
+    for name in MACHINES:
+        r, expected, root, _ = ask(s, name)
+        check("checks" in r.report, f"{name}: {r.told()}")
+        for i, want in expected.items():
+            got = r.checks[i]
+            if got["verdict"] != want:
+                wrong.append(f"{name}: {i} is {got['verdict']}, not {want}: {got['value']}")
+        check_equal(sorted(r.checks), sorted(expected), f"checks of {name}")
+        check_equal(r.report["verdict"], worst(expected.values()), f"verdict of {name}")
+        shutil.rmtree(root)
+    check(not wrong, "\n".join(wrong))
+
+
+@case
+def every_check_is_seen_to_fail_or_warn(s):
+    """A check that no machine can make complain judges nothing."""
+    silent = {"gpu.gpudev", "config.roles", "pool.size", "pool.alignment", "memory.hugetlbfs",
+        "runtime.folder", "runtime.dumps", "register.time"}  # fmt: skip
+    seen = set()
+    for _, _, expected in MACHINES.values():
+        seen.update(i for i, v in expected.items() if v in ("WARN", "FAIL"))
+    check_equal(sorted(set(MACHINES["pix_ok"][2]) - seen), sorted(silent), "checks without one")
+
+
+@case
+def topology_of_the_machines_is_named(s):
+    near = {"pix_ok": "PIX", "pxb_two_switch": "PXB", "phb": "PHB", "node": "NODE", "sys": "SYS",
+        "numa_minus1": "SYS", "domain_10000": "PIX"}  # fmt: skip
+    for name, want in near.items():
+        r, *_ = ask(s, name)
+        check_equal([p["near"] for p in r.report["pairs"]], [want], name)
+    check(r.report["pairs"][0]["gpu"].startswith("10000:"), "a wide domain is cut")
+
+
+@case
+def the_text_has_the_worst_first_and_the_verdict_last(s):
+    root = build(s, MACHINES["sys"][0]())
+    r = s.command("doctor", "--root", root)
+    check_equal(r.status, CONFIG, f"status: {r.told()}")
+    check("\033" not in r.stdout, "colour in a file")
+    lines = r.stdout.splitlines()
+    order = [l.split()[0] for l in lines if l[:1].isupper() and l.split()[0] in WORST + ["NA"]]
+    check(order[-1] == "NA" or order[-1].endswith(":"), f"order: {order}")
+    ranked = [w for w in order if w in WORST]
+    check_equal(ranked, sorted(ranked, key=WORST.index, reverse=True), "order")
+    check(lines[-1].startswith("FAIL: a direct lane cannot run here"), lines[-1])
+    check("0000:3d:00.0" in r.stdout and "pci0000:ba" in r.stdout, "no tree is drawn")
+    good = s.command("doctor", "--root", build(s, Machine(), "good"))
+    check_equal(good.status, CLEAN, f"status: {good.told()}")
+    check("lanes:" in good.stdout, "no configuration is proposed")
+    check(good.stdout.splitlines()[-1].startswith("PASS: "), good.stdout)
+
+
+@case
+def on_a_terminal_there_is_colour(s):
+    root = build(s, Machine())
+    main_end, tty = pty.openpty()
+    run = subprocess.Popen([s.millrace, "doctor", "--root", root], stdout=tty)
+    os.close(tty)
+    said = b""
+    while True:
+        try:
+            some = os.read(main_end, 65536)
+        except OSError:  # the other end has closed
+            break
+        if not some:
+            break
+        said += some
+    os.close(main_end)
+    check_equal(run.wait(), CLEAN, "status")
+    check(b"\033[32mPASS" in said, "no colour")
+
+
+@case
+def the_proposed_configuration_is_one(s):
+    root = build(s, Machine())
+    text = s.command("doctor", "--root", root).stdout
+    begin = text.index("devices:")
+    config = text[begin : text.rindex("\nPASS: ")]
+    r = doctor(s, "--root", root, s.write("proposed.yaml", config))
+    check("checks" in r.report, f"refused: {r.told()}\n{config}")
+    check_equal(r.report["verdict"], "PASS", f"of\n{config}\n{r.told()}")
+
+
+@case
+def this_machine_is_told_the_truth_within_a_second(s):
+    gpus = [p for p in pathlib.Path("/sys/bus/pci/devices").glob("*/vendor") if p.read_text().strip() == "0x10de"]
+    if gpus:
+        raise Skipped("this machine has NVIDIA devices")
+    for prefix in ((), ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")):
+        if prefix and os.geteuid() != 0:
+            continue
+        os.chmod(s.path, 0o755)
+        shutil.copy(s.millrace, s.path / "millrace")
+        began = time.monotonic()
+        r = s.command("doctor", "--json") if not prefix else subprocess.run(
+            [*prefix, s.path / "millrace", "doctor", "--json"], cwd="/", capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+        took = time.monotonic() - began
+        check_equal(getattr(r, "status", getattr(r, "returncode", None)), CONFIG, "status")
+        check(took < 1 * PATIENCE, f"took {took:.2f} s")
+        checks = {c["id"]: c for c in json.loads(r.stdout)["checks"]}
+        check_equal(checks["gpu.driver"]["verdict"], "FAIL", "gpu.driver")
+        check_equal(checks["pair.topology"]["verdict"], "NA", "pair.topology")
+        check_equal(len(checks), 60, "checks")
+
+
+@case
+def a_root_without_verbs_or_much_else_is_judged(s):
+    m = Machine()
+    m.nic.update(verbs=None)
+    for gone in ("sys/kernel", "sys/module", "dev", "proc/irq", "sys/fs", "millrace", "var"):
+        m.remove(gone)
+    r = doctor(s, "--root", build(s, m))
+    check_equal(r.report["verdict"], "FAIL", "verdict")
+    check_equal(r.checks["nic.nodes"]["verdict"], "FAIL", "nic.nodes")
+    empty = s.path / "empty"
+    empty.mkdir()
+    r = doctor(s, "--root", empty)
+    check("errors" in r.report, "an empty folder is no machine")
+
+
+@case
+def unknown_is_a_failure_only_when_strict_and_gating(s):
+    root = build(s, MACHINES["noroot_64B_config"][0]())
+    r = doctor(s, "--root", root)
+    check_equal(r.status, FAILURE, "status")
+    strict = doctor(s, "--root", root, "--strict")
+    check_equal(strict.status, CONFIG, "strict status")
+    for i, c in r.checks.items():
+        want = "FAIL" if c["verdict"] == "UNKNOWN" and c["gating"] else c["verdict"]
+        check_equal(strict.checks[i]["verdict"], want, i)
+    check_equal(strict.checks["pcie.acs"]["verdict"], "FAIL", "pcie.acs")
+    check_equal(strict.checks["nic.mrrs"]["verdict"], "UNKNOWN", "nic.mrrs")
+    check("root" in r.checks["pcie.acs"]["hint"], "it does not say that root is needed")
+
+
+@case
+def what_is_skipped_does_not_count_and_is_repeated(s):
+    root = build(s, MACHINES["mrrs_512"][0]())
+    r = doctor(s, "--root", root, "--skip", "nic.mrrs")
+    check_equal(r.status, CLEAN, "status")
+    check_equal(r.report["skipped"], ["nic.mrrs"], "skipped")
+    check_equal(r.checks["nic.mrrs"]["verdict"], "WARN", "its verdict is still told")
+    text = s.command("doctor", "--root", root, "--skip", "nic.mrrs").stdout
+    check("(skipped)" in text and "1 skipped" in text, text)
+    wrong = s.command("doctor", "--root", root, "--skip", "nic.mrs")
+    check_equal(wrong.status, USAGE, f"status: {wrong.told()}")
+    check("nic.mrrs" in wrong.stderr, f"no suggestion: {wrong.stderr}")
+
+
+@case
+def a_configuration_is_asked_only_for_what_it_needs(s):
+    """A software lane asks nothing of GPU and NIC, however ill they are."""
+    root = build(s, MACHINES["no_peermem"][0]())
+    sim = (
+        "devices: [{name: g0, device: sim}]\nports: [{name: p0, device: net_null0}]\n"
+        "lanes:\n  - {name: l0, rx: {port: p0, queue: 0}, tx: [{port: p0, queue: 0}],"
+        " core: any, device: g0, path: [direct]}\n"
+    )
+    r = doctor(s, "--root", root, s.write("sim.yaml", sim))
+    check_equal(r.status, CLEAN, f"status: {r.told()}")
+    for i in ("gpu.driver", "nic.driver", "pair.peermem", "iommu.type", "kernel.clocksource"):
+        check_equal(r.checks[i]["verdict"], "NA", i)
+    bad = doctor(s, "--root", root, s.write("bad.yaml", sim.replace("g0, path", "g1, path")))
+    check_equal(bad.status, CONFIG, "status of a bad configuration")
+    check("errors" in bad.report, "no errors[]")
+
+
+@case
+def near_misses_of_an_address_are_suggested(s):
+    r, *_ = ask(s, "addresses_nearly_right")
+    check("0000:3e:00.0" in r.checks["nic.driver"]["hint"], r.checks["nic.driver"]["hint"])
+    check("0000:3d:00.0" in r.checks["gpu.driver"]["hint"], r.checks["gpu.driver"]["hint"])
+
+
+def same_report(a, b, what):
+    for i in a.checks:
+        for key in ("verdict", "value", "hint"):
+            check_equal(b.checks[i][key], a.checks[i][key], f"{what}: {key} of {i}")
+    check_equal(b.report["pairs"], a.report["pairs"], f"{what}: pairs")
+
+
+@case
+def a_capture_of_this_machine_replays_to_the_same_report(s):
+    tar = s.path / "this.tar"
+    live = doctor(s, "--capture", tar)
+    same_report(live, doctor(s, "--root", tar), "replayed")
+    folder = s.path / "unpacked"
+    with tarfile.open(tar) as t:
+        t.extractall(folder)
+    same_report(live, doctor(s, "--root", folder), "unpacked by tar")
+
+
+@case
+def a_capture_of_any_machine_replays_to_the_same_report(s):
+    for name in ("pix_ok", "noroot_denied", "domain_10000", "hp_stale_maps", "counters_grow",
+        "kmsg_falloff_lines", "vf_untrusted", "uverbs_denied", "irq_on_lcore", "iommu_pt"):  # fmt: skip
+        r, _, root, args = ask(s, name)
+        tar = s.path / f"{name}.tar"
+        doctor(s, *args, "--capture", tar)
+        again = [tar if a == root else a for a in args]
+        same_report(r, doctor(s, *again), name)
+        subprocess.run(["gzip", "-f", tar], check=True)
+        again = [f"{tar}.gz" if a == root else a for a in args]
+        same_report(r, doctor(s, *again), name + ", compressed")
+
+
+@case
+def a_capture_names_no_machine(s):
+    mac, guid, uuid = "e4:1d:2d:aa:bb:cc", "e41d:2d03:00aa:bbcc", "6fd1b9a4-5c3e-4d1f-9a7b-0123456789ab"
+    m = Machine()
+    m.nic.update(netdev="enxe41d2daabbcc", serial=struct.pack("<II", 0xDDAABBCC, 0xE41D2D03))
+    m.cmdline += f" BOOTIF=01-{mac.replace(':', '-')} root=UUID={uuid} systemd.machine_id={'ab12' * 8}"
+    m.kmsg += [f"6,3,300,-;NVRM: GPU at PCI:0000:3d:00: GPU-{uuid} {mac.upper()}", f"6,4,1,-;NVRM: {guid}"]
+    m.put("proc/driver/nvidia/gpus/0000:3d:00.0/information", f"GPU UUID: GPU-{uuid}\nDevice Minor: \t 0\n")
+    root = build(s, m)
+    tar = s.path / "m.tar"
+    r = doctor(s, "--root", root, "--capture", tar)
+    raw = tar.read_bytes()
+    hidden = [mac, mac.upper(), mac.replace(":", "-"), mac.replace(":", ""), guid, uuid, "ab12" * 8]
+    for secret in [h.encode() for h in hidden] + [struct.pack("<I", 0xDDAABBCC)]:
+        check(secret not in raw, f"{secret!r} is in the capture")
+    again = doctor(s, "--root", tar)
+    for i in r.checks:
+        check_equal(again.checks[i]["verdict"], r.checks[i]["verdict"], i)
+    check("enx" in again.checks["nic.nodes"]["value"], "the interface has no name any more")
+
+
+# A file of the base, and the check that rests on it alone.
+RESTS_ON = {
+    "sys/devices/system/clocksource/clocksource0/current_clocksource": "kernel.clocksource",
+    "proc/sys/kernel/numa_balancing": "kernel.numa_balancing",
+    "sys/kernel/security/lockdown": "kernel.lockdown",
+    "proc/self/limits": "limits.memlock",
+    "proc/self/status": "process.capabilities",
+    "proc/self/mounts": "memory.hugetlbfs",
+    "proc/cmdline": "iommu.cmdline",
+    "sys/module/nvidia_peermem/version": "pair.peermem",
+    "proc/driver/nvidia/version": "gpu.kernel_module",
+    "dev/kmsg": "gpu.kernel_log",
+    "NIC/config": "nic.mrrs",
+    "NIC/vendor": "nic.driver",
+    "NIC/numa_node": "pair.numa",
+    "NIC/current_link_width": "nic.pcie_link",
+    "NIC/aer_dev_fatal": "pcie.aer",
+    "NIC/net/eth2/carrier": "nic.link",
+    "NIC/net/eth2/mtu": "nic.link",
+    "NIC/infiniband/mlx5_0/ports/1/state": "nic.port",
+    "NIC/infiniband/mlx5_0/fw_ver": "nic.firmware",
+    "GPU/resource": "gpu.bar",
+    "GPU/current_link_width": "gpu.pcie_link",
+    "DOWN/config": "pcie.acs",
+    "GROUP/type": "iommu.type",
+    "millrace/probe/gpu/0000:3d:00.0": "gpu.ordering",
+    "millrace/probe/nic/0000:3e:00.0": "nic.pause",
+    "millrace/probe/pair/0000:3d:00.0+0000:3e:00.0": "pair.readback",
+    "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages": "memory.hugepages",
+}
+PLACES = {
+    "NIC": "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/0000:3c:10.0/0000:3e:00.0",
+    "GPU": "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/0000:3c:00.0/0000:3d:00.0",
+    "DOWN": "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/0000:3c:10.0",
+    "GROUP": "sys/kernel/iommu_groups/1",
+}
+# A file that is free text, or of any length, cannot be told from a good one by each of these.
+LENIENT = {
+    "huge number": {"proc/cmdline", "dev/kmsg", "proc/self/mounts",
+        "sys/kernel/security/lockdown", "NIC/net/eth2/mtu"},
+    "not UTF-8": {"proc/cmdline", "dev/kmsg", "proc/self/mounts"},
+    "0 bytes": {"proc/cmdline", "dev/kmsg", "proc/self/mounts"},
+    "random": {"proc/cmdline", "dev/kmsg", "proc/self/mounts"},
+}  # fmt: skip
+
+MAY_BE_ABSENT = ("kernel.lockdown", "kernel.numa_balancing", "pair.peermem", "pcie.aer")
+
+
+def spoil(path, how, rng):
+    path.unlink()
+    if how == "folder":
+        path.mkdir()
+    elif how == "loop":
+        path.symlink_to(path.name)
+    elif how == "pipe":
+        os.mkfifo(path)
+    elif how == "outside":
+        path.symlink_to("../" * 30 + "etc/hostname")
+    elif how == "0 bytes":
+        path.write_bytes(b"")
+    elif how == "random":
+        path.write_bytes(rng.randbytes(4096))
+    elif how == "huge number":
+        path.write_text("9" * 400 + "\n")
+    elif how == "not UTF-8":
+        path.write_bytes(b"\xff\xfe\x80 \xc3(\n")
+
+
+def mend(path, data):
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    else:
+        path.unlink()
+    path.write_bytes(data)
+
+
+SPOILED = ("folder", "loop", "pipe", "outside", "0 bytes", "random", "huge number", "not UTF-8")
+
+
+@case
+def a_spoiled_file_is_never_a_pass(s):
+    rng = random.Random(7)
+    m = Machine()
+    m.iommu = "identity"
+    root = build(s, m)
+    for key, i in RESTS_ON.items():
+        head, _, rest = key.partition("/")
+        path = f"{PLACES[head]}/{rest}" if head in PLACES else key
+        data = (root / path).read_bytes()
+        for how in SPOILED:
+            spoil(root / path, how, rng)
+            r = doctor(s, "--root", root)
+            mend(root / path, data)
+            if key in LENIENT.get(how, ()) or "checks" not in r.report:
+                continue
+            # "Not there" is an answer for these.
+            if how == "outside" and i in MAY_BE_ABSENT:
+                continue
+            verdict = r.checks[i]["verdict"]
+            check(verdict != "PASS", f"{path} as {how}: {i} is {verdict}: {r.checks[i]['value']}")
+
+
+def mutate(root, rng):
+    """A few files of the tree become something else."""
+    files = sorted(p for p in root.rglob("*") if p.is_file() or p.is_symlink())
+    for path in rng.sample(files, rng.randint(1, 12)):
+        how = rng.choice(SPOILED + ("gone", "unreadable"))
+        if how == "gone":
+            path.unlink()
+        elif how == "unreadable":
+            if not path.is_symlink():
+                path.chmod(0)
+        else:
+            spoil(path, how, rng)
+
+
+@case
+def hostile_trees_end_with_a_report(s):
+    """Ends with a status of doctor's and an object of the schema; a sanitizer watches too."""
+    rounds = int(os.environ.get("MILLRACE_HOSTILE", "60"))
+    good = build(s, Machine(), "good")
+    for seed in range(rounds):
+        rng = random.Random(seed)
+        root = s.path / "hostile"
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(good, root, symlinks=True)
+        mutate(root, rng)
+        began = time.monotonic()
+        doctor(s, "--root", root, *(["--capture", s.path / "h.tar"] if seed % 3 == 0 else []))
+        check(time.monotonic() - began < 10 * PATIENCE, f"seed {seed} takes too long")
+
+
+@case
+def hostile_archives_end_with_a_sentence_or_a_report(s):
+    tar = s.path / "evil.tar"
+    outside = s.path / "outside"
+    with tarfile.open(tar, "w") as t:
+        for name, kind, to in (
+            ("../outside", tarfile.REGTYPE, ""), ("/outside", tarfile.REGTYPE, ""),
+            ("sys", tarfile.SYMTYPE, str(s.path)), ("sys/outside", tarfile.REGTYPE, ""),
+            ("dev/null", tarfile.CHRTYPE, ""), ("hard", tarfile.LNKTYPE, "/etc/passwd"),
+            ("a/../../outside", tarfile.REGTYPE, ""), ("pipe", tarfile.FIFOTYPE, ""),
+        ):  # fmt: skip
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, to
+            t.addfile(info)
+    r = doctor(s, "--root", tar)
+    check("errors" in r.report, f"it is no machine: {r.told()}")
+    check(not outside.exists(), "the archive wrote outside its folder")
+    for data in (b"", b"\x1f\x8b" + b"x" * 100, random.Random(3).randbytes(5000)):
+        tar.write_bytes(data)
+        r = doctor(s, "--root", tar)
+        check("errors" in r.report, f"it is no archive: {r.told()}")
+    left = [p for p in os.listdir("/tmp") if p.startswith("millrace-root-")]
+    check(not left, f"left behind: {left}")
+
+
+sys.exit(main())
