@@ -257,6 +257,13 @@ static void print_loss(void *ctx, const char *sentence)
 	fprintf(stderr, "millrace: %s\n", sentence);
 }
 
+/* A thread hangs in a driver, whose own clean-up at exit would wait for it. */
+static _Noreturn void leave(int status)
+{
+	fflush(stdout);
+	_exit(status);
+}
+
 static int run(const struct options *o, const struct mr_plan *plan)
 {
 	struct mr_setup *s;
@@ -270,8 +277,12 @@ static int run(const struct options *o, const struct mr_plan *plan)
 		print_stopped(o, plan);
 		return MR_EXIT_CLEAN;
 	}
-	if (rc < 0)
-		return fail(o, err.msg, rc == -EALREADY ? MR_EXIT_CONFIG : MR_EXIT_FAILURE);
+	if (rc < 0) {
+		status = fail(o, err.msg, rc == -EALREADY ? MR_EXIT_CONFIG : MR_EXIT_FAILURE);
+		if (rc == -ETIMEDOUT)
+			leave(MR_EXIT_GPU);
+		return status;
+	}
 	start_ns = mr_clock_ns();
 	fprintf(stderr, "millrace: '%s' runs %u lane%s\n", plan->name, plan->lanes_count,
 		plan->lanes_count == 1 ? "" : "s");
@@ -288,9 +299,12 @@ static int run(const struct options *o, const struct mr_plan *plan)
 		out = (struct outcome){"error", MR_EXIT_FAILURE, false};
 	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9);
 	if (rc == -ETIME)
-		_exit(status); /* a thread is still in its driver: nothing may be freed */
-	mr_setup_down(s);
-	return status;
+		leave(status); /* a thread is still in its driver: nothing may be freed */
+	if (mr_setup_down(s, &err) == 0)
+		return status;
+	if (err.msg[0] != '\0')
+		fprintf(stderr, "millrace: %s\n", err.msg);
+	leave(status == MR_EXIT_CLEAN ? MR_EXIT_GPU : status);
 }
 
 int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)

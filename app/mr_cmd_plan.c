@@ -196,10 +196,10 @@ json_t *mr_cmd_plan_json(const struct mr_plan *p)
 		json_array_append_new(args, mr_cmd_json_text(p->eal_args[i]));
 	for (uint32_t i = 0; i < p->warnings_count; i++)
 		json_array_append_new(warnings, mr_cmd_json_text(p->warnings[i]));
-	return json_pack("{s:s, s:{s:b, s:I, s:o}, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:o}", "name",
-		p->name, "eal", "hugepages", p->hugepages, "memory_mib",
+	return json_pack("{s:s, s:{s:b, s:I, s:o}, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:s, s:o}",
+		"name", p->name, "eal", "hugepages", p->hugepages, "memory_mib",
 		(json_int_t)p->eal_memory_mib, "args", args, "devices", devices, "ports", ports,
 		"lanes", lanes, "drain_ms", (json_int_t)p->drain_ms, "host_timeout_ms",
-		(json_int_t)p->host_timeout_ms, "stall_ms", (json_int_t)p->stall_ms, "log_level",
-		levels[p->log_level], "warnings", warnings);
+		(json_int_t)p->host_timeout_ms, "stall_ms", (json_int_t)p->stall_ms, "driver_ms",
+		(json_int_t)p->driver_ms, "log_level", levels[p->log_level], "warnings", warnings);
 }

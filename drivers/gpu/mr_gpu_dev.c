@@ -62,7 +62,7 @@ int mr_gpu_drv_fail(
 
 int mr_gpu_drv_enter(struct mr_gpu_drv *d, struct mr_err *err)
 {
-	mr_cu_result r = d->api->cuCtxPushCurrent_v2(d->context);
+	mr_cu_result r = MR_GPU_CALL(d->api, cuCtxPushCurrent_v2, d->context);
 
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuCtxPushCurrent_v2");
@@ -73,7 +73,7 @@ void mr_gpu_drv_leave(struct mr_gpu_drv *d)
 {
 	mr_cu_context ignored;
 
-	(void)d->api->cuCtxPopCurrent_v2(&ignored);
+	(void)MR_GPU_CALL(d->api, cuCtxPopCurrent_v2, &ignored);
 }
 
 struct mr_gpu_drv *mr_gpu_drv_get(int16_t dev_id)
@@ -109,7 +109,7 @@ static void devices_remove(const struct mr_gpu_drv *d)
 
 static int attribute(struct mr_gpu_drv *d, int id, int *ret_value, struct mr_err *err)
 {
-	mr_cu_result r = d->api->cuDeviceGetAttribute(ret_value, id, d->device);
+	mr_cu_result r = MR_GPU_CALL(d->api, cuDeviceGetAttribute, ret_value, id, d->device);
 
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuDeviceGetAttribute %d", id);
@@ -147,13 +147,13 @@ static int read_info(struct mr_gpu_drv *d, struct mr_err *err)
 	if (strcmp(info->provider, "sim") != 0)
 		snprintf(d->pci, sizeof(d->pci), "%04x:%02x:%02x.0", (unsigned int)domain & 0xffff,
 			(unsigned int)bus & 0xff, (unsigned int)slot & 0xff);
-	r = d->api->cuDriverGetVersion(&info->driver_version);
+	r = MR_GPU_CALL(d->api, cuDriverGetVersion, &info->driver_version);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuDriverGetVersion");
-	r = d->api->cuDeviceGetName(info->name, sizeof(info->name), d->device);
+	r = MR_GPU_CALL(d->api, cuDeviceGetName, info->name, sizeof(info->name), d->device);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuDeviceGetName");
-	r = d->api->cuDeviceTotalMem_v2(&d->memory_bytes, d->device);
+	r = MR_GPU_CALL(d->api, cuDeviceTotalMem_v2, &d->memory_bytes, d->device);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuDeviceTotalMem_v2");
 	return 0;
@@ -171,7 +171,7 @@ static int make_streams(struct mr_gpu_drv *d, struct mr_err *err)
 	mr_cu_result r;
 	int rc;
 
-	r = d->api->cuStreamCreate(&d->copies, MR_CU_STREAM_NON_BLOCKING);
+	r = MR_GPU_CALL(d->api, cuStreamCreate, &d->copies, MR_CU_STREAM_NON_BLOCKING);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuStreamCreate");
 	/* An option whose function the driver lacks is none. */
@@ -204,7 +204,7 @@ int mr_gpu_drv_open(const struct mr_cuda_api *api, mr_cu_device device, const ch
 	rc = read_info(d, err);
 	if (rc != 0)
 		goto fail;
-	r = api->cuDevicePrimaryCtxRetain(&d->context, device);
+	r = MR_GPU_CALL(api, cuDevicePrimaryCtxRetain, &d->context, device);
 	if (r != MR_CUDA_SUCCESS) {
 		rc = mr_gpu_drv_fail(d, err, r, "cuDevicePrimaryCtxRetain");
 		goto fail;
@@ -224,23 +224,38 @@ fail:
 	return rc;
 }
 
-void mr_gpu_drv_close(struct mr_gpu_drv *d)
+void mr_gpu_drv_shut(struct mr_gpu_drv *d)
 {
 	bool busy = false;
 
-	devices_remove(d);
+	if (d->shut || d->abandoned)
+		return;
+	d->shut = true;
 	if (d->context != NULL && mr_gpu_drv_enter(d, NULL) == 0) {
 		busy = mr_gpu_drv_busy(d);
 		if (!busy) {
 			mr_gpu_drv_mem_free_all(d);
 			if (d->copies != NULL)
-				(void)d->api->cuStreamDestroy_v2(d->copies);
+				(void)MR_GPU_CALL(d->api, cuStreamDestroy_v2, d->copies);
 		}
 		mr_gpu_drv_leave(d);
 	}
 	/* The software device ends its kernels with the context, before their memory. */
 	if (d->context != NULL && (!busy || strcmp(d->info.provider, "sim") == 0))
-		(void)d->api->cuDevicePrimaryCtxRelease_v2(d->device);
+		(void)MR_GPU_CALL(d->api, cuDevicePrimaryCtxRelease_v2, d->device);
+}
+
+void mr_gpu_drv_abandon(struct mr_gpu_drv *d)
+{
+	d->abandoned = true;
+}
+
+void mr_gpu_drv_close(struct mr_gpu_drv *d)
+{
+	devices_remove(d);
+	if (d->abandoned)
+		return;
+	mr_gpu_drv_shut(d);
 	while (d->launches != NULL) {
 		struct mr_gpu_drv_launch *l = d->launches;
 

@@ -20,7 +20,7 @@ int mr_gpu_drv_kernel_address(
 
 	if (rc != 0)
 		return rc;
-	r = d->api->kernel_address(ptr, ret_address);
+	r = MR_GPU_CALL(d->api, kernel_address, ptr, ret_address);
 	mr_gpu_drv_leave(d);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "finding the kernel's address of %p", ptr);
@@ -35,9 +35,9 @@ int mr_gpu_drv_upload(
 
 	if (rc != 0)
 		return rc;
-	r = d->api->cuMemcpyHtoDAsync_v2(to, from, bytes, d->copies);
+	r = MR_GPU_CALL(d->api, cuMemcpyHtoDAsync_v2, to, from, bytes, d->copies);
 	if (r == MR_CUDA_SUCCESS)
-		r = d->api->cuStreamSynchronize(d->copies);
+		r = MR_GPU_CALL(d->api, cuStreamSynchronize, d->copies);
 	mr_gpu_drv_leave(d);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuMemcpyHtoDAsync_v2 of %zu bytes to 0x%llx",
@@ -53,9 +53,9 @@ int mr_gpu_drv_download(
 
 	if (rc != 0)
 		return rc;
-	r = d->api->cuMemcpyDtoHAsync_v2(to, from, bytes, d->copies);
+	r = MR_GPU_CALL(d->api, cuMemcpyDtoHAsync_v2, to, from, bytes, d->copies);
 	if (r == MR_CUDA_SUCCESS)
-		r = d->api->cuStreamSynchronize(d->copies);
+		r = MR_GPU_CALL(d->api, cuStreamSynchronize, d->copies);
 	mr_gpu_drv_leave(d);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuMemcpyDtoHAsync_v2 of %zu bytes from 0x%llx",
@@ -77,14 +77,14 @@ int mr_gpu_drv_flush(struct mr_gpu_drv *d, struct mr_err *err)
 	if (rc != 0)
 		return rc;
 	if ((d->info.flush_options & MR_CU_FLUSH_OPTION_HOST) != 0) {
-		r = d->api->cuFlushGPUDirectRDMAWrites(
-			MR_CU_FLUSH_TARGET_CURRENT_CTX, MR_CU_FLUSH_TO_OWNER);
+		r = MR_GPU_CALL(d->api, cuFlushGPUDirectRDMAWrites, MR_CU_FLUSH_TARGET_CURRENT_CTX,
+			MR_CU_FLUSH_TO_OWNER);
 	} else if (d->flushed != 0) {
 		call = "cuStreamWaitValue32_v2";
-		r = d->api->cuStreamWaitValue32_v2(
-			d->copies, d->flushed, 0, MR_CU_STREAM_WAIT_VALUE_FLUSH);
+		r = MR_GPU_CALL(d->api, cuStreamWaitValue32_v2, d->copies, d->flushed, 0,
+			MR_CU_STREAM_WAIT_VALUE_FLUSH);
 		if (r == MR_CUDA_SUCCESS)
-			r = d->api->cuStreamSynchronize(d->copies);
+			r = MR_GPU_CALL(d->api, cuStreamSynchronize, d->copies);
 	} else {
 		r = MR_CUDA_SUCCESS; /* writes are ordered, so there is nothing to flush */
 	}
@@ -115,7 +115,7 @@ int mr_gpu_drv_module_load(struct mr_gpu_drv *d, const struct mr_gpu_drv_image *
 	m->drv = d;
 	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
-		r = d->api->cuModuleLoadData(&m->module, data);
+		r = MR_GPU_CALL(d->api, cuModuleLoadData, &m->module, data);
 		mr_gpu_drv_leave(d);
 		if (r != MR_CUDA_SUCCESS)
 			rc = mr_gpu_drv_fail(d, err, r, "cuModuleLoadData");
@@ -140,7 +140,7 @@ int mr_gpu_drv_module_unload(struct mr_gpu_drv_module *m, struct mr_err *err)
 	int rc = mr_gpu_drv_enter(d, err);
 
 	if (rc == 0) {
-		r = d->api->cuModuleUnload(m->module);
+		r = MR_GPU_CALL(d->api, cuModuleUnload, m->module);
 		mr_gpu_drv_leave(d);
 		if (r != MR_CUDA_SUCCESS)
 			rc = mr_gpu_drv_fail(d, err, r, "cuModuleUnload");
@@ -158,7 +158,7 @@ int mr_gpu_drv_module_unload(struct mr_gpu_drv_module *m, struct mr_err *err)
 static int find_kernel(
 	struct mr_gpu_drv_module *m, const char *kernel, mr_cu_function *ret_fn, struct mr_err *err)
 {
-	mr_cu_result r = m->drv->api->cuModuleGetFunction(ret_fn, m->module, kernel);
+	mr_cu_result r = MR_GPU_CALL(m->drv->api, cuModuleGetFunction, ret_fn, m->module, kernel);
 
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(m->drv, err, r, "cuModuleGetFunction of %s", kernel);
@@ -178,8 +178,8 @@ int mr_gpu_drv_occupancy(struct mr_gpu_drv_module *m, const char *kernel, uint32
 		return rc;
 	rc = find_kernel(m, kernel, &fn, err);
 	if (rc == 0) {
-		r = d->api->cuOccupancyMaxActiveBlocksPerMultiprocessor(
-			&blocks, fn, (int)threads, 0);
+		r = MR_GPU_CALL(d->api, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, fn,
+			(int)threads, 0);
 		if (r != MR_CUDA_SUCCESS)
 			rc = mr_gpu_drv_fail(d, err, r,
 				"cuOccupancyMaxActiveBlocksPerMultiprocessor of %s with %u threads",
@@ -200,15 +200,16 @@ static int launch(struct mr_gpu_drv_launch *l, mr_cu_function fn, uint32_t block
 	mr_cu_result r;
 	int rc;
 
-	r = d->api->cuStreamCreate(&l->stream, MR_CU_STREAM_NON_BLOCKING);
+	r = MR_GPU_CALL(d->api, cuStreamCreate, &l->stream, MR_CU_STREAM_NON_BLOCKING);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuStreamCreate for %s", l->kernel);
-	r = d->api->cuLaunchKernel(fn, blocks, 1, 1, threads, 1, 1, 0, l->stream, params, NULL);
+	r = MR_GPU_CALL(d->api, cuLaunchKernel, fn, blocks, 1, 1, threads, 1, 1, 0, l->stream,
+		params, NULL);
 	if (r == MR_CUDA_SUCCESS)
 		return 0;
 	rc = mr_gpu_drv_fail(d, err, r, "cuLaunchKernel of %s, %u blocks of %u threads", l->kernel,
 		blocks, threads);
-	(void)d->api->cuStreamDestroy_v2(l->stream);
+	(void)MR_GPU_CALL(d->api, cuStreamDestroy_v2, l->stream);
 	return rc;
 }
 
@@ -250,7 +251,7 @@ bool mr_gpu_drv_busy(struct mr_gpu_drv *d)
 
 	pthread_mutex_lock(&d->lock);
 	for (const struct mr_gpu_drv_launch *l = d->launches; l != NULL; l = l->next)
-		busy |= d->api->cuStreamQuery(l->stream) == MR_CUDA_ERROR_NOT_READY;
+		busy |= MR_GPU_CALL(d->api, cuStreamQuery, l->stream) == MR_CUDA_ERROR_NOT_READY;
 	pthread_mutex_unlock(&d->lock);
 	return busy;
 }
@@ -263,7 +264,7 @@ int mr_gpu_drv_launch_query(struct mr_gpu_drv_launch *l, struct mr_err *err)
 
 	if (rc != 0)
 		return -EIO;
-	r = d->api->cuStreamQuery(l->stream);
+	r = MR_GPU_CALL(d->api, cuStreamQuery, l->stream);
 	mr_gpu_drv_leave(d);
 	if (r == MR_CUDA_SUCCESS)
 		return 0;
@@ -287,7 +288,7 @@ int mr_gpu_drv_launch_free(struct mr_gpu_drv_launch *l, struct mr_err *err)
 	*link = l->next;
 	pthread_mutex_unlock(&d->lock);
 	if (mr_gpu_drv_enter(d, NULL) == 0) {
-		(void)d->api->cuStreamDestroy_v2(l->stream);
+		(void)MR_GPU_CALL(d->api, cuStreamDestroy_v2, l->stream);
 		mr_gpu_drv_leave(d);
 	}
 	free(l);

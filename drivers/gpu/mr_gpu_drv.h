@@ -46,6 +46,18 @@ struct mr_gpu_drv_info {
 struct mr_gpu_drv *mr_gpu_drv_get(int16_t dev_id);
 
 /*
+ * mr_gpu_drv_shut makes all calls of the driver that closing the device needs, so that
+ * the device's end by gpudev or by EAL makes none. Nothing else may be done with it then.
+ */
+void mr_gpu_drv_shut(struct mr_gpu_drv *d);
+
+/*
+ * mr_gpu_drv_abandon: a thread was left behind in a call for this device
+ * (mr_gpu_call.h). Its end by gpudev or by EAL leaves everything as it is.
+ */
+void mr_gpu_drv_abandon(struct mr_gpu_drv *d);
+
+/*
  * gpudev and the vdev bus hand on no words and few codes. mr_gpu_drv_last_error
  * gives the sentence of this thread's last gpudev call or probe that this driver
  * refused; code is 0 if there was none.

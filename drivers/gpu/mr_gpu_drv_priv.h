@@ -6,6 +6,7 @@
  *     mr_gpu_dev.c    open and close a device of either provider
  *     mr_gpu_mem.c    all memory of the device, one list under one lock
  *     mr_gpu_drv.c    images, launches, copies, flush
+ *     mr_gpu_call.c   which call of the table a thread is in
  *
  * Only mr_gpu_vdev.c knows DPDK. Every function here and in mr_gpu_drv.h enters
  * the device's primary context first and leaves it before it returns.
@@ -13,6 +14,7 @@
 #ifndef MR_GPU_DRV_PRIV_H
 #define MR_GPU_DRV_PRIV_H
 
+#include "mr_gpu_call.h"
 #include "mr_gpu_drv.h"
 
 #include <pthread.h>
@@ -47,6 +49,8 @@ struct mr_gpu_drv {
 	char pci[16];            /* "" for a software device */
 	mr_cu_stream copies;     /* uploads, downloads, flushes */
 	mr_cu_deviceptr flushed; /* word that a MEMOPS flush waits on, always 0 */
+	bool shut;               /* the driver has got everything back */
+	bool abandoned;          /* a thread is left in the driver */
 	pthread_mutex_t lock;    /* for the lists */
 	struct mr_gpu_drv_entry *memory;
 	struct mr_gpu_drv_launch *launches; /* until mr_gpu_drv_launch_free */
@@ -79,7 +83,8 @@ MR_MUST_USE int mr_gpu_drv_open(const struct mr_cuda_api *api, mr_cu_device devi
  * mr_gpu_drv_close frees what is still allocated; errors of a lost device are
  * ignored. A real device on which a kernel still runs is left as it is, since
  * every call that gives something back would wait for the kernel; the end of the
- * process ends both. The software device ends its kernels by force.
+ * process ends both. The software device ends its kernels by force. Of a device that
+ * was abandoned nothing is touched.
  */
 void mr_gpu_drv_close(struct mr_gpu_drv *d);
 

@@ -85,12 +85,12 @@ static mr_cu_result cuda_alloc(
 	mr_cu_result r;
 
 	if (kind == MR_GPU_DRV_MEMORY_HOST) {
-		r = d->api->cuMemHostAlloc(
-			&host, bytes, MR_CU_MEMHOSTALLOC_PORTABLE | MR_CU_MEMHOSTALLOC_DEVICEMAP);
+		r = MR_GPU_CALL(d->api, cuMemHostAlloc, &host, bytes,
+			MR_CU_MEMHOSTALLOC_PORTABLE | MR_CU_MEMHOSTALLOC_DEVICEMAP);
 		*ret_base = (uintptr_t)host;
 		return r;
 	}
-	r = d->api->cuMemAlloc_v2(&device, bytes);
+	r = MR_GPU_CALL(d->api, cuMemAlloc_v2, &device, bytes);
 	*ret_base = (uintptr_t)device;
 	return r;
 }
@@ -98,8 +98,8 @@ static mr_cu_result cuda_alloc(
 static mr_cu_result cuda_free(struct mr_gpu_drv *d, enum mr_gpu_drv_memory kind, uintptr_t base)
 {
 	if (kind == MR_GPU_DRV_MEMORY_HOST)
-		return d->api->cuMemFreeHost((void *)base);
-	return d->api->cuMemFree_v2((mr_cu_deviceptr)base);
+		return MR_GPU_CALL(d->api, cuMemFreeHost, (void *)base);
+	return MR_GPU_CALL(d->api, cuMemFree_v2, (mr_cu_deviceptr)base);
 }
 
 /* GPUDirect needs plain device memory, and copies that have landed when they return. */
@@ -109,9 +109,11 @@ static int check_device_memory(struct mr_gpu_drv *d, const void *ptr, struct mr_
 	unsigned int type = 0, managed = 0, on = 1;
 	mr_cu_result r;
 
-	r = d->api->cuPointerGetAttribute(&type, MR_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
+	r = MR_GPU_CALL(
+		d->api, cuPointerGetAttribute, &type, MR_CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at);
 	if (r == MR_CUDA_SUCCESS)
-		r = d->api->cuPointerGetAttribute(&managed, MR_CU_POINTER_ATTRIBUTE_IS_MANAGED, at);
+		r = MR_GPU_CALL(d->api, cuPointerGetAttribute, &managed,
+			MR_CU_POINTER_ATTRIBUTE_IS_MANAGED, at);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuPointerGetAttribute of %p", ptr);
 	if (type != MR_CU_MEMORYTYPE_DEVICE || managed != 0)
@@ -119,7 +121,8 @@ static int check_device_memory(struct mr_gpu_drv *d, const void *ptr, struct mr_
 			"device '%s': cuMemAlloc_v2 gave memory of type %u%s instead of device "
 			"memory",
 			d->name, type, managed != 0 ? ", managed" : "");
-	r = d->api->cuPointerSetAttribute(&on, MR_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at);
+	r = MR_GPU_CALL(
+		d->api, cuPointerSetAttribute, &on, MR_CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuPointerSetAttribute SYNC_MEMOPS of %p", ptr);
 	return 0;
@@ -208,7 +211,7 @@ static void unmap_within(struct mr_gpu_drv *d, const uint8_t *ptr, size_t bytes)
 			continue;
 		}
 		*link = e->next;
-		(void)d->api->unmap((void *)e->base);
+		(void)MR_GPU_CALL(d->api, unmap, (void *)e->base);
 		free(e);
 	}
 	pthread_mutex_unlock(&d->lock);
@@ -263,15 +266,15 @@ static int register_same(struct mr_gpu_drv *d, void *ptr, size_t bytes, struct m
 	mr_cu_deviceptr at = 0;
 	mr_cu_result r;
 
-	r = d->api->cuMemHostRegister_v2(
-		ptr, bytes, MR_CU_MEMHOSTREGISTER_PORTABLE | MR_CU_MEMHOSTREGISTER_DEVICEMAP);
+	r = MR_GPU_CALL(d->api, cuMemHostRegister_v2, ptr, bytes,
+		MR_CU_MEMHOSTREGISTER_PORTABLE | MR_CU_MEMHOSTREGISTER_DEVICEMAP);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(
 			d, err, r, "cuMemHostRegister_v2 of %zu bytes at %p", bytes, ptr);
-	r = d->api->cuMemHostGetDevicePointer_v2(&at, ptr, 0);
+	r = MR_GPU_CALL(d->api, cuMemHostGetDevicePointer_v2, &at, ptr, 0);
 	if (r == MR_CUDA_SUCCESS && at == (mr_cu_deviceptr)(uintptr_t)ptr)
 		return 0;
-	(void)d->api->cuMemHostUnregister(ptr);
+	(void)MR_GPU_CALL(d->api, cuMemHostUnregister, ptr);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(d, err, r, "cuMemHostGetDevicePointer_v2 of %p", ptr);
 	return mr_err_set(err, -ENOTSUP,
@@ -311,7 +314,7 @@ int mr_gpu_drv_mem_unregister(struct mr_gpu_drv *d, void *ptr, struct mr_err *er
 		return -ENOENT;
 	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
-		r = d->api->cuMemHostUnregister(ptr);
+		r = MR_GPU_CALL(d->api, cuMemHostUnregister, ptr);
 		mr_gpu_drv_leave(d);
 		if (r != MR_CUDA_SUCCESS)
 			rc = mr_gpu_drv_fail(d, err, r, "cuMemHostUnregister of %p", ptr);
@@ -331,7 +334,7 @@ static int map_pages(
 	const size_t head = (uintptr_t)e->ptr - first;
 	const size_t span = MR_ALIGN_UP(head + e->bytes, MR_GPU_DRV_PAGE);
 	void *host = NULL;
-	mr_cu_result r = d->api->map((mr_cu_deviceptr)first, span, &host);
+	mr_cu_result r = MR_GPU_CALL(d->api, map, (mr_cu_deviceptr)first, span, &host);
 
 	if (r != MR_CUDA_SUCCESS)
 		return mr_gpu_drv_fail(
@@ -392,7 +395,7 @@ int mr_gpu_drv_mem_unmap(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
 		return -ENOENT;
 	rc = mr_gpu_drv_enter(d, err);
 	if (rc == 0) {
-		r = d->api->unmap((void *)e->base);
+		r = MR_GPU_CALL(d->api, unmap, (void *)e->base);
 		mr_gpu_drv_leave(d);
 		if (r != MR_CUDA_SUCCESS)
 			rc = mr_gpu_drv_fail(d, err, r, "unmapping from the CPU %p", ptr);
@@ -413,7 +416,7 @@ void mr_gpu_drv_mem_free_all(struct mr_gpu_drv *d)
 		e = d->memory;
 		d->memory = e->next;
 		if (e->kind == MR_GPU_DRV_MEMORY_REGISTERED)
-			(void)d->api->cuMemHostUnregister(e->ptr);
+			(void)MR_GPU_CALL(d->api, cuMemHostUnregister, e->ptr);
 		else
 			(void)cuda_free(d, e->kind, e->base);
 		free(e);

@@ -114,7 +114,7 @@ static int op_dev_close(struct rte_gpu *dev)
 {
 	struct mr_gpu_drv *d = to_drv(dev);
 	const mr_cu_device device = d->device;
-	const bool sim = is_sim(d);
+	const bool sim = is_sim(d) && !d->abandoned;
 
 	mr_gpu_drv_close(d);
 	dev->mpshared->dev_private = NULL;
@@ -188,8 +188,11 @@ static int cuda_api(const struct mr_cuda_api **ret_api, struct mr_err *err)
 	static struct mr_cuda_api api;
 	int rc = 0;
 
-	if (api.provider == NULL)
+	if (api.provider == NULL) {
+		mr_gpu_call_entered("cuInit");
 		rc = mr_cuda_load(MR_CUDA_LIBRARY, MR_CUDA_GDR_LIBRARY, &api, err);
+		(void)mr_gpu_call_left(MR_CUDA_SUCCESS);
+	}
 	*ret_api = &api;
 	return rc;
 }
@@ -215,7 +218,7 @@ static int find_device(const struct vdev_options *o, const struct mr_cuda_api **
 	rc = cuda_api(ret_api, err);
 	if (rc != 0)
 		return rc;
-	r = (*ret_api)->cuDeviceGetByPCIBusId(ret_device, o->device);
+	r = MR_GPU_CALL(*ret_api, cuDeviceGetByPCIBusId, ret_device, o->device);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_err_set(err, -ENODEV,
 			"the NVIDIA driver knows no GPU at %s (%d): see nvidia-smi -L and "

@@ -133,6 +133,7 @@ struct mr_config {
 	uint32_t drain_ms;        /* longest time a stop waits for packets in flight */
 	uint32_t host_timeout_ms; /* kernels leave when the host is silent; 0: never */
 	uint32_t stall_ms;        /* what stands still for so long has failed; 0: by device */
+	uint32_t driver_ms;       /* longest driver call at the start or the end; 0: no limit */
 	uint32_t log_level;       /* 0 error, 1 warning, 2 info, 3 debug */
 	/* Key path to line, for errors found later (by the plan). */
 	struct mr_config_lines *lines;

@@ -132,6 +132,7 @@ struct mr_plan {
 	uint32_t lanes_count;
 	uint32_t drain_ms, host_timeout_ms, log_level;
 	uint32_t stall_ms;                   /* 0: as the device needs */
+	uint32_t driver_ms;                  /* 0: no limit */
 	uint64_t pinned_bytes, direct_bytes; /* totals, for people */
 	/* What the operator should know and may live with, a sentence each. */
 	char warnings[MR_WARNINGS_MAX][MR_TEXT_MAX];

@@ -78,7 +78,23 @@ static int probe_vdev(const struct mr_gpu *g, const char *args, struct mr_err *e
 					: strerror(-rc));
 }
 
-int mr_gpu_open(const char *name, const char *args, struct mr_gpu **ret_gpu, struct mr_err *err)
+static int open_job(void *arg, struct mr_err *err)
+{
+	struct mr_gpu *g = arg;
+	int rc = probe_vdev(g, g->args, err);
+
+	if (rc < 0)
+		return rc;
+	rc = find_id(g, err);
+	if (rc == 0)
+		rc = read_info(g, err);
+	if (rc < 0)
+		(void)rte_vdev_uninit(g->vdev);
+	return rc;
+}
+
+int mr_gpu_open(const char *name, const char *args, uint32_t driver_ms, struct mr_gpu **ret_gpu,
+	struct mr_err *err)
 {
 	struct mr_gpu *g = calloc(1, sizeof(*g));
 	int rc;
@@ -87,17 +103,13 @@ int mr_gpu_open(const char *name, const char *args, struct mr_gpu **ret_gpu, str
 		return mr_err_set(err, -ENOMEM, "device '%s': out of memory", name);
 	snprintf(g->name, sizeof(g->name), "%s", name);
 	snprintf(g->vdev, sizeof(g->vdev), "gpu_millrace_%s", name);
-	rc = probe_vdev(g, args, err);
+	g->args = args;
+	g->driver_ms = driver_ms;
+	rc = mr_gpu_job(name, "opening it", driver_ms, open_job, g, err);
+	g->args = NULL;
 	if (rc < 0) {
-		free(g);
-		return rc;
-	}
-	rc = find_id(g, err);
-	if (rc == 0)
-		rc = read_info(g, err);
-	if (rc < 0) {
-		(void)rte_vdev_uninit(g->vdev);
-		free(g);
+		if (rc != -ETIMEDOUT)
+			free(g);
 		return rc;
 	}
 	mr_gpu_probe_init(&g->probe);
@@ -105,17 +117,49 @@ int mr_gpu_open(const char *name, const char *args, struct mr_gpu **ret_gpu, str
 	return 0;
 }
 
-void mr_gpu_close(struct mr_gpu *g)
+void mr_gpu_abandon(struct mr_gpu *g, const struct mr_err *why)
 {
+	if (g->abandoned)
+		return;
+	g->abandoned = true;
+	g->lost = *why;
+	mr_gpu_drv_abandon(g->drv);
+}
+
+static int close_job(void *arg, struct mr_err *err)
+{
+	struct mr_gpu *g = arg;
+
+	int rc = mr_gpu_launch_free(g, err);
+
+	if (rc == -ETIMEDOUT)
+		return rc;
+	mr_gpu_drv_shut(g->drv);
+	/* The bus has one lock for all, which a job that was left behind may hold. */
+	if (!mr_gpu_job_left_behind())
+		(void)rte_vdev_uninit(g->vdev);
+	/* The software device's kernels ended with it. */
+	return rc == -EBUSY && !mr_gpu_is_sim(g)
+		? mr_err_set(err, rc, "device '%s': a kernel stays until the process ends", g->name)
+		: 0;
+}
+
+int mr_gpu_close(struct mr_gpu *g, struct mr_err *err)
+{
+	struct mr_err why = {0};
+	int rc = 0;
+
 	if (g == NULL)
-		return;
-	mr_gpu_launch_free(g);
-	/* A driver call of the prober is still under way, and everything here is its own. */
-	if (g->probe.runs)
-		return;
-	(void)rte_vdev_uninit(g->vdev);
+		return 0;
+	if (!g->abandoned)
+		rc = mr_gpu_job(g->name, "closing it", g->driver_ms, close_job, g, &why);
+	if (rc == -ETIMEDOUT)
+		mr_gpu_abandon(g, &why);
+	if (g->abandoned)
+		return mr_err_set(err, -ETIMEDOUT, "%s", g->lost.msg);
 	mr_gpu_probe_fini(&g->probe);
 	free(g);
+	return rc < 0 ? mr_err_set(err, rc, "%s", why.msg) : 0;
 }
 
 const struct mr_gpu_info *mr_gpu_info(const struct mr_gpu *g)
@@ -147,10 +191,44 @@ int mr_gpu_device_alloc(
 		words.code != 0 ? mr_gpu_words(g, &words) : rte_strerror(rte_errno));
 }
 
+struct region_job {
+	struct mr_gpu *g;
+	struct mr_gpu_region *region;
+};
+
+static int alloc_job(void *arg, struct mr_err *err)
+{
+	struct mr_gpu *g = ((struct region_job *)arg)->g;
+	struct mr_gpu_region *r = ((struct region_job *)arg)->region;
+
+	int rc;
+
+	if (r->memory == MR_GPU_MEMORY_DEVICE)
+		rc = mr_gpu_device_alloc(g, r->bytes, "packets", &r->addr, err);
+	else
+		rc = mr_gpu_drv_host_alloc(g->drv, r->bytes, &r->addr, err);
+	if (rc == 0)
+		rc = mr_gpu_drv_kernel_address(g->drv, r->addr, &r->kernel, err);
+	return rc;
+}
+
+static int free_job(void *arg, struct mr_err *err)
+{
+	struct mr_gpu *g = ((struct region_job *)arg)->g;
+	struct mr_gpu_region *r = ((struct region_job *)arg)->region;
+
+	/* What a lost device does not free goes with its context. */
+	if (r->memory == MR_GPU_MEMORY_HOST)
+		return mr_gpu_drv_host_free(g->drv, r->addr, err);
+	return rte_gpu_mem_free(g->id, r->addr);
+}
+
 int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t bytes,
 	struct mr_gpu_region *ret_region, struct mr_err *err)
 {
 	struct mr_gpu_region r = {.memory = memory};
+	struct region_job job = {g, &r};
+	struct mr_err why = {0};
 	int rc;
 
 	if (bytes == 0 || bytes / MR_UNIT > UINT32_MAX - MR_GPU_PAGE / MR_UNIT)
@@ -158,16 +236,12 @@ int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t byte
 			"device '%s': a region of %zu bytes: use 1 byte to just under 256 GiB",
 			g->name, bytes);
 	r.bytes = MR_ALIGN_UP(bytes, MR_GPU_PAGE);
-	if (memory == MR_GPU_MEMORY_DEVICE)
-		rc = mr_gpu_device_alloc(g, r.bytes, "packets", &r.addr, err);
-	else
-		rc = mr_gpu_drv_host_alloc(g->drv, r.bytes, &r.addr, err);
-	if (rc < 0)
-		return rc;
-	rc = mr_gpu_drv_kernel_address(g->drv, r.addr, &r.kernel, err);
+	rc = mr_gpu_job(g->name, "allocating packet memory", g->driver_ms, alloc_job, &job, &why);
+	if (rc == -ETIMEDOUT)
+		mr_gpu_abandon(g, &why);
 	if (rc < 0) {
 		mr_gpu_region_free(g, &r);
-		return rc;
+		return mr_err_set(err, rc, "%s", why.msg);
 	}
 	*ret_region = r;
 	return 0;
@@ -175,7 +249,8 @@ int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t byte
 
 void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region)
 {
-	int rc;
+	struct region_job job = {g, region};
+	struct mr_err why = {0};
 
 	if (region->addr == NULL)
 		return;
@@ -184,11 +259,10 @@ void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region)
 		memset(region, 0, sizeof(*region));
 		return;
 	}
-	/* What a lost device does not free goes with its context. */
-	rc = region->memory == MR_GPU_MEMORY_DEVICE
-		? rte_gpu_mem_free(g->id, region->addr)
-		: mr_gpu_drv_host_free(g->drv, region->addr, NULL);
-	(void)rc;
+	if (!g->abandoned &&
+		mr_gpu_job(g->name, "freeing packet memory", g->driver_ms, free_job, &job, &why) ==
+			-ETIMEDOUT)
+		mr_gpu_abandon(g, &why);
 	memset(region, 0, sizeof(*region));
 }
 

@@ -13,7 +13,10 @@
  *          between launch and close.
  * Owner    the caller. Close ends a launch that still runs; regions that were not
  *          freed go with the device.
- * Errors   0 or -errno with one sentence naming the device and the call.
+ * Errors   0 or -errno with one sentence naming the device and the call. -ETIMEDOUT:
+ *          one call of the driver did not return within driver_ms. Its thread is left
+ *          in it; the device can only be closed, which frees nothing then, and the
+ *          process has to end by _exit, past what the driver does at exit.
  */
 #ifndef MR_GPU_H
 #define MR_GPU_H
@@ -41,18 +44,20 @@ struct mr_gpu_info {
 
 /*
  * mr_gpu_open probes the vdev gpu_millrace_<name> with those arguments and
- * opens it. EAL must be up. -ENOTSUP: writes are not ordered and no flush option
- * is supported.
+ * opens it. EAL must be up. driver_ms is the longest time that one call of the driver
+ * may take, here and later; 0: for ever. -ENOTSUP: writes are not ordered and no flush
+ * option is supported.
  */
-MR_MUST_USE int mr_gpu_open(
-	const char *name, const char *args, struct mr_gpu **ret_gpu, struct mr_err *err);
+MR_MUST_USE int mr_gpu_open(const char *name, const char *args, uint32_t driver_ms,
+	struct mr_gpu **ret_gpu, struct mr_err *err);
 
 /*
  * mr_gpu_close frees what open, region_alloc and launch made; NULL is accepted. A
  * real device whose kernels or driver hang is left as it is, memory and handle
- * included, since every call into it could block; the process's end takes it.
+ * included, since every call into it could block; the process's end takes it. A driver
+ * that hangs is -ETIMEDOUT, a kernel that stays is -EBUSY; both need _exit.
  */
-void mr_gpu_close(struct mr_gpu *g);
+int mr_gpu_close(struct mr_gpu *g, struct mr_err *err);
 
 const struct mr_gpu_info *mr_gpu_info(const struct mr_gpu *g);
 
@@ -139,7 +144,7 @@ enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_e
 
 /*
  * mr_gpu_stop tells the kernels to leave and waits at most timeout_ms. -ETIME:
- * a kernel is still there; the device can then only be abandoned. Rings stay
+ * a kernel or the prober is still there; the device can then only be closed. Rings stay
  * readable until close. Without a launch it is a no-op.
  */
 MR_MUST_USE int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err);

@@ -109,9 +109,12 @@ int mr_gpu_kernels_start(struct mr_gpu *g, uint64_t launches, const uint32_t blo
 
 int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
 {
+	struct mr_err why = {0};
 	bool any = false;
 	int rc = 0;
 
+	if (g->abandoned)
+		return mr_err_set(err, -ETIMEDOUT, "%s", g->lost.msg);
 	if (!g->launched || g->stopped)
 		return 0;
 	if (g->host_ctl != NULL)
@@ -120,9 +123,11 @@ int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
 		any |= g->launch[k] != NULL;
 	/* None after a start that failed half-way, and after a stop that was too short. */
 	if (any && !g->probe.runs)
-		rc = mr_gpu_probe_start(g, err);
+		rc = mr_gpu_probe_start(g, &why);
 	if (any && rc == 0)
-		rc = mr_gpu_probe_wait(g, timeout_ms, err);
+		rc = mr_gpu_probe_wait(g, timeout_ms, &why);
 	g->stopped = rc == 0;
-	return rc;
+	if (g->probe.runs)
+		mr_gpu_abandon(g, &why);
+	return rc < 0 ? mr_err_set(err, rc, "%s", why.msg) : 0;
 }

@@ -231,12 +231,33 @@ static int check_lane(const struct mr_gpu *g, const struct mr_gpu_lane *l, struc
 	return 0;
 }
 
+struct launch_job {
+	struct mr_gpu *g;
+	const struct mr_gpu_lane *lanes;
+	uint32_t host_timeout_ms;
+	struct image image;
+};
+
+static int launch_job(void *arg, struct mr_err *err)
+{
+	struct launch_job *j = arg;
+	uint32_t blocks[MR_WORK_COUNT] = {0};
+	uint64_t launches = 0;
+	/* All that could wait behind a running kernel comes before the first launch. */
+	int rc = upload(j->g, j->lanes, &j->image, j->host_timeout_ms, &launches, blocks, err);
+
+	if (rc == 0)
+		rc = mr_gpu_kernels_start(j->g, launches, blocks, err);
+	if (rc < 0 && mr_gpu_launch_free(j->g, err) == -ETIMEDOUT)
+		return -ETIMEDOUT;
+	return rc;
+}
+
 int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lanes_count,
 	uint32_t host_timeout_ms, struct mr_err *err)
 {
-	uint32_t blocks[MR_WORK_COUNT] = {0};
-	struct image im;
-	uint64_t launches = 0;
+	struct launch_job job = {g, lanes, host_timeout_ms, {0}};
+	struct mr_err why = {0};
 	int rc = 0;
 
 	if (g->launched)
@@ -249,31 +270,32 @@ int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t la
 		return rc;
 	for (uint32_t i = 0; i < lanes_count; i++)
 		g->workers_count += lanes[i].workers;
-	im = image_layout(lanes, lanes_count, g->workers_count);
-	im.data = calloc(1, im.bytes);
+	job.image = image_layout(lanes, lanes_count, g->workers_count);
+	job.image.data = calloc(1, job.image.bytes);
 	g->lanes = calloc(lanes_count, sizeof(*g->lanes));
 	g->workers = calloc(g->workers_count, sizeof(*g->workers));
 	g->lanes_count = lanes_count;
 	g->launched = true;
-	if (im.data == NULL || g->lanes == NULL || g->workers == NULL)
-		rc = mr_err_set(err, -ENOMEM, "device '%s': out of memory", g->name);
-	/* All that could wait behind a running kernel comes before the first launch. */
+	if (job.image.data == NULL || g->lanes == NULL || g->workers == NULL)
+		rc = mr_err_set(&why, -ENOMEM, "device '%s': out of memory", g->name);
 	if (rc == 0)
-		rc = upload(g, lanes, &im, host_timeout_ms, &launches, blocks, err);
-	if (rc == 0)
-		rc = mr_gpu_kernels_start(g, launches, blocks, err);
-	free(im.data);
-	if (rc < 0)
-		mr_gpu_launch_free(g);
-	return rc;
+		rc = mr_gpu_job(
+			g->name, "launching its kernels", g->driver_ms, launch_job, &job, &why);
+	if (rc == -ETIMEDOUT) {
+		mr_gpu_abandon(g, &why);
+		return mr_err_set(err, rc, "%s", why.msg);
+	}
+	free(job.image.data);
+	return rc < 0 ? mr_err_set(err, rc, "%s", why.msg) : 0;
 }
 
-void mr_gpu_launch_free(struct mr_gpu *g)
+int mr_gpu_launch_free(struct mr_gpu *g, struct mr_err *err)
 {
 	bool gone = mr_gpu_stop(g, LEAVE_MS, NULL) == 0;
 
-	if (g->probe.runs)
-		return;
+	/* The prober is in the driver still, and everything here is its own. */
+	if (g->abandoned)
+		return mr_err_set(err, -ETIMEDOUT, "%s", g->lost.msg);
 	/* A kernel that stays keeps its memory; only the process's end takes it. */
 	for (uint32_t k = 0; gone && k < MR_WORK_COUNT; k++)
 		if (g->launch[k] != NULL && mr_gpu_drv_launch_free(g->launch[k], NULL) < 0)
@@ -304,4 +326,5 @@ void mr_gpu_launch_free(struct mr_gpu *g)
 	memset(g->launch, 0, sizeof(g->launch));
 	g->lanes_count = 0;
 	g->workers_count = 0;
+	return gone ? 0 : -EBUSY;
 }

@@ -4,6 +4,7 @@
 #define MR_GPU_PRIV_H
 
 #include "mr_gpu.h"
+#include "mr_gpu_call.h"
 #include "mr_gpu_drv.h"
 
 #include <pthread.h>
@@ -38,7 +39,8 @@ struct mr_gpu_lane_run {
  */
 struct mr_gpu_probe {
 	pthread_t thread;
-	bool runs;            /* the thread is to be joined; control thread only */
+	bool runs; /* the thread is to be joined; control thread only */
+	struct mr_gpu_call call;
 	pthread_mutex_t lock; /* for what follows; never held over a driver call */
 	pthread_cond_t changed;
 	bool hurry; /* ask often: kernels were told to leave */
@@ -56,7 +58,8 @@ struct mr_gpu_probe {
 struct mr_gpu {
 	char name[MR_NAME_MAX];
 	char vdev[64];
-	int16_t id; /* of gpudev */
+	const char *args; /* while it is opened */
+	int16_t id;       /* of gpudev */
 	struct mr_gpu_drv *drv;
 	struct mr_gpu_info info;
 
@@ -69,6 +72,9 @@ struct mr_gpu {
 	struct mr_gpu_worker *workers;
 	uint32_t workers_count;
 	bool launched, stopped;
+	uint32_t driver_ms; /* longest time for one call of a job; 0: for ever */
+	bool abandoned;     /* a job or the prober is left in the driver; */
+	struct mr_err lost; /* why */
 	struct mr_gpu_probe probe;
 
 	uint64_t watch_ns;     /* clock at the last look */
@@ -76,6 +82,21 @@ struct mr_gpu {
 	uint32_t answers;      /* of the prober, last seen */
 	uint64_t answers_ns;
 };
+
+/*
+ * mr_gpu_job runs fn on a thread of its own and waits for it. If one call of the driver
+ * does not return within timeout_ms (0: never mind), the thread is left behind and the
+ * result is -ETIMEDOUT with a sentence that names the call and what it was for. Until then
+ * fn may use what the caller owns; a thread that was left behind uses nothing any more.
+ */
+typedef int mr_gpu_job_fn(void *arg, struct mr_err *err);
+MR_MUST_USE int mr_gpu_job(const char *device, const char *what, uint32_t timeout_ms,
+	mr_gpu_job_fn *fn, void *arg, struct mr_err *err);
+/* Whether that happened in this process. */
+bool mr_gpu_job_left_behind(void);
+
+/* Notes that nothing of the driver may be asked any more, and why. */
+void mr_gpu_abandon(struct mr_gpu *g, const struct mr_err *why);
 
 /* The kernel's entry for a work division. */
 const char *mr_gpu_kernel_name(enum mr_work work);
@@ -106,7 +127,10 @@ MR_MUST_USE int mr_gpu_probe_wait(struct mr_gpu *g, uint32_t timeout_ms, struct 
 /* Whether a kernel ended; err then says which and why. */
 bool mr_gpu_probe_ended(struct mr_gpu *g, uint32_t *ret_answers, struct mr_err *err);
 
-/* Undoes what launch allocated, as far as it came; mr_gpu_launch.c. */
-void mr_gpu_launch_free(struct mr_gpu *g);
+/*
+ * Undoes what launch allocated, as far as it came; mr_gpu_launch.c. -ETIMEDOUT: the
+ * prober is left in the driver, and nothing was undone; -EBUSY: a kernel stays.
+ */
+MR_MUST_USE int mr_gpu_launch_free(struct mr_gpu *g, struct mr_err *err);
 
 #endif

@@ -15,6 +15,7 @@ void mr_gpu_probe_init(struct mr_gpu_probe *p)
 {
 	pthread_condattr_t monotonic;
 
+	mr_gpu_call_init(&p->call);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_mutex_init(&p->lock, NULL);
@@ -26,6 +27,7 @@ void mr_gpu_probe_fini(struct mr_gpu_probe *p)
 {
 	pthread_cond_destroy(&p->changed);
 	pthread_mutex_destroy(&p->lock);
+	mr_gpu_call_fini(&p->call);
 }
 
 /* Waits for a change until the clock says until_ns; the lock is held. */
@@ -72,6 +74,7 @@ static void *probe(void *arg)
 	struct mr_gpu *g = arg;
 	struct mr_gpu_probe *p = &g->probe;
 
+	mr_gpu_call_follow(&p->call);
 	pthread_mutex_lock(&p->lock);
 	do {
 		struct mr_err err[MR_WORK_COUNT] = {0};
@@ -117,6 +120,7 @@ int mr_gpu_probe_wait(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
 {
 	struct mr_gpu_probe *p = &g->probe;
 	uint64_t deadline = mr_clock_ns() + (uint64_t)timeout_ms * 1000000u;
+	const char *call;
 	bool left, running;
 
 	pthread_mutex_lock(&p->lock);
@@ -132,8 +136,13 @@ int mr_gpu_probe_wait(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
 	left = p->left;
 	running = p->running;
 	pthread_mutex_unlock(&p->lock);
-	if (!left)
-		return mr_err_set(err, -ETIME, "device '%s': the driver does not answer", g->name);
+	if (!left) {
+		call = mr_gpu_call_abandon(&p->call, 0);
+		return mr_err_set(err, -ETIME,
+			"device '%s': %s does not return; the device is left as it is until the "
+			"process ends",
+			g->name, call != NULL ? call : "the driver");
+	}
 	pthread_join(p->thread, NULL);
 	p->runs = false;
 	if (running)

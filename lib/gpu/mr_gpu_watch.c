@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #define WATCH_STEP_NS 200000000u
+#define SUSPECT_MS 2000u
 
 static bool host_was_silent(const struct mr_gpu *g)
 {
@@ -18,6 +19,7 @@ static bool host_was_silent(const struct mr_gpu *g)
 
 static enum mr_gpu_health judge_device(struct mr_gpu *g, uint64_t limit_ns, struct mr_err *err)
 {
+	const char *call;
 	uint32_t answers;
 	/* Asked first: what the workers left in their lines is then complete. */
 	bool ended = mr_gpu_probe_ended(g, &answers, err);
@@ -38,8 +40,10 @@ static enum mr_gpu_health judge_device(struct mr_gpu *g, uint64_t limit_ns, stru
 	}
 	if (g->watch_now_ns - g->answers_ns <= limit_ns)
 		return MR_GPU_HEALTHY;
-	mr_err_set(err, -EIO, "device '%s': the driver has not answered for %u ms", g->name,
-		(uint32_t)(limit_ns / 1000000u));
+	call = mr_gpu_call_name(&g->probe.call);
+	mr_err_set(err, -EIO, "device '%s': the driver has not answered for %u ms%s%s", g->name,
+		(uint32_t)(limit_ns / 1000000u), call != NULL ? ", in " : "",
+		call != NULL ? call : "");
 	return MR_GPU_LOST;
 }
 
@@ -99,5 +103,8 @@ enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_e
 	health = judge_device(g, limit_ns, err);
 	for (uint32_t i = 0; health == MR_GPU_HEALTHY && i < g->workers_count; i++)
 		health = judge_worker(g, &g->workers[i], limit_ns, err);
+	/* Whoever waits now waits for a driver that may have lost its device. */
+	if (health != MR_GPU_HEALTHY && (g->driver_ms == 0 || g->driver_ms > SUSPECT_MS))
+		g->driver_ms = SUSPECT_MS;
 	return health;
 }

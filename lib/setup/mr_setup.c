@@ -56,7 +56,7 @@ static int devices_up(struct mr_setup *s, struct mr_err *err)
 {
 	for (uint32_t i = 0; i < s->plan->devices_count; i++) {
 		const struct mr_plan_device *d = &s->plan->devices[i];
-		int rc = mr_gpu_open(d->name, d->args, &s->devices[i].gpu, err);
+		int rc = mr_gpu_open(d->name, d->args, s->plan->driver_ms, &s->devices[i].gpu, err);
 
 		if (rc < 0)
 			return rc;
@@ -67,7 +67,15 @@ static int devices_up(struct mr_setup *s, struct mr_err *err)
 static void devices_down(struct mr_setup *s)
 {
 	for (uint32_t i = s->plan->devices_count; i-- > 0;) {
-		mr_gpu_close(s->devices[i].gpu);
+		struct mr_err why = {0};
+		int rc = mr_gpu_close(s->devices[i].gpu, &why);
+
+		/* What the watch or the stop has seen, it has said. */
+		if (rc == -ETIMEDOUT && s->left.msg[0] == '\0' &&
+			mr_load_relaxed(&s->devices[i].health) != MR_GPU_LOST)
+			s->left = why;
+		if (rc < 0)
+			s->left.code = -ETIMEDOUT;
 		s->devices[i].gpu = NULL;
 	}
 }
@@ -413,15 +421,19 @@ static const struct mr_step {
 	{"serve", serve_up, serve_down},       /* telemetry */
 };
 
-void mr_setup_down(struct mr_setup *s)
+int mr_setup_down(struct mr_setup *s, struct mr_err *err)
 {
-	if (s == NULL)
-		return;
+	int rc;
+
 	while (s->steps_up > 0 && !s->stuck)
 		steps[--s->steps_up].down(s);
+	rc = s->left.code;
+	if (rc < 0)
+		(void)mr_err_set(err, rc, "%s", s->left.msg);
 	/* What a thread still uses is left to the process's end. */
 	if (!s->stuck)
 		free(s);
+	return rc;
 }
 
 int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, void *ctx,
@@ -438,7 +450,9 @@ int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, v
 		int rc;
 
 		if (before_step != NULL && !before_step(ctx, steps[i].name)) {
-			mr_setup_down(s);
+			rc = mr_setup_down(s, err);
+			if (rc < 0)
+				return rc;
 			return mr_err_set(
 				err, -ECANCELED, "told to stop before step %s", steps[i].name);
 		}
@@ -448,7 +462,9 @@ int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, v
 			/* Not every way to fail has the code: EAL calls most by other names. */
 			if (rc == -ENOMEM || rc == -EFBIG || steps[i].up == eal_up)
 				mr_setup_name_limits(err);
-			mr_setup_down(s);
+			/* The first sentence is the cause, but how to end is the last's to say. */
+			if (mr_setup_down(s, NULL) < 0)
+				rc = -ETIMEDOUT;
 			return rc;
 		}
 	}

@@ -33,7 +33,7 @@ MR_MUST_USE int mr_setup_check(
  * mr_setup_up brings everything up. -EALREADY: an instance of that name runs, and
  * nothing else was looked at. before_step may be NULL; it is called with the
  * step's name before each step. Where it returns false, nothing more is brought up:
- * -ECANCELED, with everything undone as after a failure.
+ * -ECANCELED, with everything undone as after a failure. -ETIMEDOUT: see down.
  */
 typedef bool mr_setup_before_step(void *ctx, const char *step);
 MR_MUST_USE int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step,
@@ -78,8 +78,12 @@ MR_MUST_USE int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint3
 typedef void mr_setup_tell(void *ctx, const char *sentence);
 uint32_t mr_setup_judge(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
 
-/* mr_setup_down undoes all steps; after a -ETIME of stop it must not be called. */
-void mr_setup_down(struct mr_setup *s);
+/*
+ * mr_setup_down undoes all steps; after a -ETIME of stop it must not be called.
+ * -ETIMEDOUT: a device's driver does not return, or a kernel stays. Everything else was
+ * undone, and the process has to end by _exit; the sentence is empty if it was told before.
+ */
+int mr_setup_down(struct mr_setup *s, struct mr_err *err);
 
 /* The source of reports; valid from up to down. */
 const struct mr_report_source *mr_setup_source(struct mr_setup *s);

@@ -58,7 +58,8 @@ struct mr_setup {
 	struct mr_setup_lane lanes[MR_LANES_MAX];
 	uint64_t links_ns; /* when links were last looked at */
 	bool served;
-	bool stuck; /* a lane's thread did not end: nothing more may be freed */
+	bool stuck;         /* a lane's thread did not end: nothing more may be freed */
+	struct mr_err left; /* why a device was left as it is; code 0: none was */
 	struct mr_report_source source;
 };
 

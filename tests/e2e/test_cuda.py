@@ -13,7 +13,7 @@ import sys
 
 import frames as fr
 from harness import (
-    FAILURE, case, check, check_equal, check_frames, complaints, config, lane, main, swapped,
+    FAILURE, GPU, case, check, check_equal, check_frames, complaints, config, lane, main, swapped,
 )  # fmt: skip
 
 PCI = "0000:3b:00.0"
@@ -148,6 +148,97 @@ def a_refusal_of_any_call_is_one_sentence_and_leaves_nothing(s):
         for words in (call, name, f"({code},"):
             check(words in said[0], f"{call}: '{words}' is not said: {said[0]}")
         check_equal(driver.lines("wrong"), [], call)
+
+
+def hangs(s, call, number, at, seconds):
+    """A run whose driver never returns from that call: status 3, and it is named."""
+    driver = Driver(s, f"device={PCI} block={call}@{number}")
+    cfg = two_divisions(kernel={"driver_ms": 1500, "stall_ms": 1000})
+    run = s.start(cfg, "--duration", "0.3")
+
+    def judge_end():
+        r = run.ended()
+        check(driver.lines("blocks"), f"{call} was not reached: {r.told()}")
+        check_equal(r.status, GPU, f"status with {call}: {r.told()}")
+        said = complaints(r.stderr)
+        check_equal(len(said), 1, f"sentences with {call}: {r.told()}")
+        for words in ("g0", call, at):
+            check(words in said[0], f"{call}: '{words}' is not said: {said[0]}")
+        check(r.seconds < seconds, f"{call}: {r.seconds:.1f} s")
+        check(r.stdout.count("\n") == 1, f"{call}: not one line: {r.stdout}")
+
+    return judge_end
+
+
+# NVIDIA/open-gpu-kernel-modules #1277: initialisation of many GPUs never ends.
+@case
+def a_driver_call_that_never_returns_at_the_start_ends_the_start(s):
+    s.pcap("in.pcap", fr.make(10, seed=85))
+    ends = [
+        hangs(s, call, number, at, 15)
+        for call, number, at in (
+            ("cuInit", 1, "opening it"),
+            ("cuDevicePrimaryCtxRetain", 1, "opening it"),
+            ("cuMemHostAlloc", 1, "allocating packet memory"),
+            ("cuMemAlloc_v2", 2, "launching its kernels"),
+            ("cuModuleLoadData", 1, "launching its kernels"),
+            ("cuLaunchKernel", 2, "launching its kernels"),
+        )
+    ]
+    for end in ends:
+        end()
+
+
+# NVIDIA/open-gpu-kernel-modules #1333: a lost GPU's driver takes its callers with it.
+@case
+def a_driver_call_that_never_returns_at_the_end_is_left_and_the_process_ends(s):
+    s.pcap("in.pcap", fr.make(10, seed=86))
+    ends = [
+        hangs(s, call, number, at, 20)
+        for call, number, at in (
+            ("cuMemFreeHost", 1, "freeing packet memory"),
+            ("cuMemFree_v2", 1, "closing it"),
+            ("cuModuleUnload", 1, "closing it"),
+            ("cuStreamDestroy_v2", 1, "closing it"),
+            ("cuDevicePrimaryCtxRelease_v2", 1, "closing it"),
+        )
+    ]
+    for end in ends:
+        end()
+
+
+def flood():
+    """A lane under load, for a device that is going to fail."""
+    return config(
+        {"p0": "net_null0,size=64,copy=0"},
+        [lane("l0", "p0", "p0", ["l2swap"], path="pinned", batch={"packets": 8}, slots=4)],
+        PCI,
+        kernel={"stall_ms": 1000, "driver_ms": 1500},
+    )
+
+
+# What the software device's faults are on a real one: the run ends though neither kernel nor
+# driver do, and the driver's own end, which would wait for them, is not waited for.
+@case
+def a_device_that_fails_under_load_ends_the_run_with_status_3_within_seconds(s):
+    for words, reason, says in (
+        (f"device={PCI} block=cuStreamQuery@8", "gpu_lost", "in cuStreamQuery"),
+        (f"device={PCI} fail=cuStreamQuery@8:214", "gpu_lost", "CUDA_ERROR_ECC_UNCORRECTABLE"),
+        (f"device={PCI},fault=lost@300", "gpu_lost", "CUDA_ERROR_ECC_UNCORRECTABLE"),
+        (f"device={PCI},fault=die@0:300", "gpu_lost", "CUDA_ERROR_LAUNCH_FAILED"),
+        (f"device={PCI},fault=stall@0:300", "gpu_stalled", "has not beaten"),
+        (f"device={PCI},fault=idle@0:300", "gpu_stalled", "has finished no slot"),
+    ):
+        driver = Driver(s, words)
+        r = s.run(flood(), "--duration", "20", status=GPU, reason=reason)
+        said = complaints(r.stderr)
+        check_equal(len(said), 1, f"sentences with {words}: {r.told()}")
+        check(says in said[0] and "g0" in said[0], f"{words}: '{says}' is not said: {said[0]}")
+        check(r.lane()["tx_packets"] > 0, f"{words}: nothing was sent before the fault")
+        check_equal(r.lane()["path_verdict"], "unproven", "path_verdict")
+        check(r.report["duration_s"] < 6, f"{words}: told after {r.report['duration_s']} s")
+        check(r.seconds < 12, f"{words}: ended after {r.seconds:.1f} s")
+        check_equal(driver.lines("wrong"), [], words)
 
 
 sys.exit(main())

@@ -9,7 +9,7 @@
  *                           given more than once, ordinals are in the order given
  *     version=N             what cuDriverGetVersion says, default 13000
  *     skew=BYTES            cuMemAlloc gives addresses so far behind a page
- *     block=CALL@K          the K-th call of that function never returns
+ *     block=CALL@K          the K-th call of that function never returns, and none after it
  *     fail=CALL@K:CODE      the K-th call of that function returns CODE
  *     log=FILE              what the driver saw, a line each: "wrong ..." for what an
  *                           application must not do, "left ..." for what it did not give
@@ -19,6 +19,7 @@
  *   - calls that allocate, free, register or load wait while a kernel runs
  *   - without CUDA_MODULE_LOADING=EAGER at cuInit, a kernel's first launch waits as well
  *   - kernels reach page-locked host memory at an address of their own
+ *   - at exit it waits for kernels that run, and for calls that never return
  *   - images are fatbins, of which it takes any and runs the kernels that Millrace has
  */
 #include "mr_cudasim_priv.h"
@@ -69,7 +70,7 @@ static struct {
 	int version;
 	size_t skew;
 	char log[256];
-	bool eager;
+	bool eager, blocked;
 	const struct mr_cuda_api *sim; /* those entries that are not mr_sim_ functions */
 	uint32_t calls[CALLS_COUNT];
 	mr_cu_stream kernels[STREAMS_MAX]; /* streams with a launch, NULL: free */
@@ -168,21 +169,25 @@ static __attribute__((constructor)) void standin_start(void)
 /* Counts the call and carries out what was ordered for it; 0: go on. */
 static mr_cu_result enter(enum call call)
 {
-	const struct order *due = NULL;
-	uint32_t number;
+	mr_cu_result code = MR_CUDA_SUCCESS;
+	bool blocked;
 
 	pthread_mutex_lock(&standin.lock);
-	number = ++standin.calls[call];
-	for (uint32_t i = 0; i < standin.orders; i++)
-		if (standin.order[i].call == call && standin.order[i].at == number)
-			due = &standin.order[i];
+	standin.calls[call]++;
+	for (uint32_t i = 0; i < standin.orders; i++) {
+		const struct order *o = &standin.order[i];
+
+		if (o->call != call || o->at != standin.calls[call])
+			continue;
+		log_line("%s %s %u", o->block ? "blocks" : "fails", call_names[call], o->at);
+		standin.blocked |= o->block;
+		code = o->code;
+	}
+	blocked = standin.blocked;
 	pthread_mutex_unlock(&standin.lock);
-	if (due == NULL)
-		return MR_CUDA_SUCCESS;
-	log_line("%s %s %u", due->block ? "blocks" : "fails", call_names[call], number);
-	while (due->block)
+	while (blocked)
 		pause();
-	return due->code;
+	return code;
 }
 
 static bool kernel_runs(void)
@@ -486,13 +491,30 @@ mr_cu_result cuStreamDestroy_v2(mr_cu_stream stream)
 	return mr_sim_stream_destroy(stream);
 }
 
+/* As the driver at exit, which gives back what the process did not. */
+static __attribute__((destructor)) void standin_end(void)
+{
+	while (kernel_runs())
+		usleep(1000);
+	while (standin.blocked)
+		pause();
+}
+
 /* For the stand-in of GDRCopy, whose kernel module knows the GPU's memory. */
 mr_cu_result standin_map(mr_cu_deviceptr ptr, size_t bytes, void **ret_host)
 {
-	return mr_sim_map(ptr, bytes, ret_host);
+	mr_cu_result r = mr_sim_map(ptr, bytes, ret_host);
+
+	/* Where kernels read: the software device's own alias may be memory of its own. */
+	if (r == MR_CUDA_SUCCESS)
+		*ret_host = (void *)(uintptr_t)ptr;
+	return r;
 }
 
 mr_cu_result standin_unmap(void *host)
 {
-	return mr_sim_unmap(host);
+	mr_cu_deviceptr alias = 0;
+	mr_cu_result r = mr_sim_kernel_address(host, &alias);
+
+	return r == MR_CUDA_SUCCESS ? mr_sim_unmap((void *)(uintptr_t)alias) : r;
 }

@@ -27,7 +27,8 @@
 #define HEAD 128u
 #define BATCH 8u
 #define PATIENCE_NS 30000000000ull /* nothing here takes that long on a busy machine */
-#define STALL_MS 10000u            /* where nothing is meant to stall */
+#define DRIVER_MS 60000u
+#define STALL_MS 10000u /* where nothing is meant to stall */
 
 /* One device with up to two lanes: header stages, and payload stages with workers. */
 struct rig {
@@ -70,7 +71,7 @@ static void rig_open(struct rig *r, const char *args)
 
 	memset(r, 0, sizeof(*r));
 	snprintf(all, sizeof(all), "sim,mem=4MiB%s%s", args[0] != '\0' ? "," : "", args);
-	must(r, mr_gpu_open("g0", all, &r->g, &r->err));
+	must(r, mr_gpu_open("g0", all, DRIVER_MS, &r->g, &r->err));
 }
 
 static void rig_lanes(struct rig *r, enum mr_gpu_memory memory)
@@ -105,7 +106,7 @@ static void rig_launch(struct rig *r, const char *args, uint32_t host_timeout_ms
 static void rig_close(struct rig *r)
 {
 	mr_gpu_region_free(r->g, &r->region);
-	mr_gpu_close(r->g);
+	mr_gpu_close(r->g, NULL);
 	assert_int_equal(rte_gpu_count_avail(), 0);
 }
 
@@ -234,7 +235,7 @@ static void an_open_device_says_what_it_is(void **state)
 	assert_false(info->dma_buf);
 	assert_true(info->can_map);
 	rig_close(&r);
-	mr_gpu_close(NULL);
+	mr_gpu_close(NULL, NULL);
 }
 
 static void a_device_that_cannot_be_opened_leaves_a_sentence_and_nothing_else(void **state)
@@ -246,18 +247,19 @@ static void a_device_that_cannot_be_opened_leaves_a_sentence_and_nothing_else(vo
 	rig_open(&r, "");
 	rig_close(&r);
 	before = traces_now();
-	assert_int_equal(mr_gpu_open("g0", "sim,speed=9", &r.g, &r.err), -EINVAL);
+	assert_int_equal(mr_gpu_open("g0", "sim,speed=9", DRIVER_MS, &r.g, &r.err), -EINVAL);
 	says(&r, "'speed' is not known");
-	assert_int_equal(mr_gpu_open("g0", "sim,ordering=none,flush=none", &r.g, &r.err), -ENOTSUP);
+	assert_int_equal(mr_gpu_open("g0", "sim,ordering=none,flush=none", DRIVER_MS, &r.g, &r.err),
+		-ENOTSUP);
 	says(&r, "offers no flush");
 	/* No machine has a GPU there; most have no NVIDIA driver either. */
-	assert_true(mr_gpu_open("g0", "0000:ff:1f.0", &r.g, &r.err) < 0);
+	assert_true(mr_gpu_open("g0", "0000:ff:1f.0", DRIVER_MS, &r.g, &r.err) < 0);
 	says(&r, "");
 	assert_int_equal(rte_gpu_count_avail(), 0);
 	assert_no_more(before);
 	/* The name is free, and taken once: the driver's older words are not repeated. */
 	rig_open(&r, "");
-	assert_int_equal(mr_gpu_open("g0", "sim", &r.g, &r.err), -EEXIST);
+	assert_int_equal(mr_gpu_open("g0", "sim", DRIVER_MS, &r.g, &r.err), -EEXIST);
 	says(&r, "it is open already");
 	rig_close(&r);
 }
@@ -290,7 +292,7 @@ static void regions_are_whole_aligned_pages_that_kernels_can_name(void **state)
 	}
 	/* All of it was given back; what nobody frees goes with the device. */
 	must(&r, mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_DEVICE, MEMORY, &r.region, &r.err));
-	mr_gpu_close(r.g);
+	mr_gpu_close(r.g, NULL);
 }
 
 static void a_region_that_cannot_be_had_is_refused_with_its_size(void **state)

@@ -89,7 +89,7 @@ static void down_begins(const char *step)
 
 WRAP_VOID("instance", mr_setup_instance_down, (struct mr_setup * s), (s))
 WRAP("eal", int, rte_eal_cleanup, (void), ())
-WRAP_VOID("devices", mr_gpu_close, (struct mr_gpu * g), (g))
+WRAP("devices", int, mr_gpu_close, (struct mr_gpu * g, struct mr_err *err), (g, err))
 WRAP_VOID("regions", mr_gpu_region_free, (struct mr_gpu * g, struct mr_gpu_region *r), (g, r))
 WRAP_VOID("ports", mr_port_remove, (struct mr_port * p), (p))
 WRAP("maps", int, mr_port_unmap, (struct mr_port * p, void *addr, size_t bytes, struct mr_err *err),
@@ -208,7 +208,7 @@ static void bring_up(void (*spoil)(void), const char *until)
 			spoil();
 		told->rc = mr_setup_up(&plan, before_step, (void *)until, &s, &told->err);
 		if (told->rc == 0)
-			mr_setup_down(s);
+			(void)mr_setup_down(s, NULL);
 		told->left = all_left();
 		_exit(0);
 	}
@@ -376,7 +376,7 @@ static void eal_that_was_up_before_is_refused(void **state)
 
 		if (mr_setup_up(&plan, NULL, NULL, &s, &err) != 0)
 			_exit(1);
-		mr_setup_down(s);
+		(void)mr_setup_down(s, NULL);
 		_exit(mr_setup_up(&plan, NULL, NULL, &s, &err) == -EALREADY &&
 					strstr(err.msg, "once") != NULL
 				? 0
