@@ -2,7 +2,6 @@
 #include "mr_cmd_doctor.h"
 
 #include "mr_capture.h"
-#include "mr_nearest.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -10,68 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-int mr_doctor_init(struct mr_doctor *d, const char *root, struct mr_err *err)
-{
-	int rc;
-
-	memset(d, 0, sizeof(*d));
-	d->root.fd = -1;
-	rc = mr_root_open(&d->root, root, err);
-	if (rc != 0)
-		return rc;
-	d->probe.ctx = &d->root;
-	d->probe.ask = d->root.live ? mr_probe_live : mr_probe_files;
-	d->facts = calloc(1, sizeof(*d->facts));
-	d->needs = calloc(1, sizeof(*d->needs));
-	if (d->facts != NULL && d->needs != NULL)
-		return 0;
-	mr_doctor_fini(d);
-	return mr_err_set(err, -ENOMEM, "out of memory for the facts of a machine");
-}
-
-void mr_doctor_fini(struct mr_doctor *d)
-{
-	mr_facts_topology_free(d->topology);
-	free(d->facts);
-	free(d->needs);
-	mr_root_close(&d->root);
-}
-
-void mr_doctor_skip(struct mr_doctor *d, uint32_t check)
-{
-	d->skips += !d->skip[check];
-	d->skip[check] = true;
-}
-
-int mr_doctor_read(struct mr_doctor *d, struct mr_err *err)
-{
-	return mr_facts_read(&d->root, &d->probe, d->facts, err);
-}
-
 struct options {
 	const char *config; /* NULL: the general question */
 	const char *root;
 	const char *capture;
-	uint32_t skip[MR_CHECKS_COUNT];
-	uint32_t skip_count;
+	bool skip[MR_CHECKS_COUNT];
 	bool json, strict;
 };
-
-static bool known_check(const char *id)
-{
-	struct mr_nearest near;
-
-	if (mr_checks_find(id) < MR_CHECKS_COUNT)
-		return true;
-	mr_nearest_init(&near, id);
-	for (uint32_t i = 0; i < MR_CHECKS_COUNT; i++)
-		mr_nearest_offer(&near, mr_checks[i].id);
-	fprintf(stderr, "millrace: there is no check '%s'", id);
-	if (mr_nearest_get(&near) != NULL)
-		fprintf(stderr, "; did you mean '%s'?", mr_nearest_get(&near));
-	fprintf(stderr, "\n");
-	return false;
-}
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
@@ -94,9 +38,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 			o->strict = true;
 			break;
 		case 'k':
-			if (!known_check(optarg) || o->skip_count == MR_CHECKS_COUNT)
+			if (!mr_doctor_take_check(optarg, o->skip))
 				return -EINVAL;
-			o->skip[o->skip_count++] = mr_checks_find(optarg);
 			break;
 		case 'c':
 			o->capture = optarg;
@@ -164,8 +107,8 @@ static int examine(const struct options *o, struct mr_doctor *d, struct mr_plan 
 
 	if (rc != 0)
 		goto out;
-	for (uint32_t i = 0; i < o->skip_count; i++)
-		mr_doctor_skip(d, o->skip[i]);
+	memcpy(d->skip, o->skip, sizeof(d->skip));
+	d->watch = d->ask_instance = true;
 	if (o->capture != NULL) {
 		capture = mr_capture_start(&d->root);
 		if (capture == NULL)

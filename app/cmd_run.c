@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mr_cmd.h"
+#include "mr_cmd_doctor.h"
 
 #include "mr_plan.h"
 #include "mr_report.h"
@@ -23,6 +23,7 @@ struct options {
 	double duration_s;  /* 0: until told */
 	double idle_exit_s; /* 0: never */
 	bool json;
+	bool skip[MR_CHECKS_COUNT];
 };
 
 /* Written by the handler only: signals seen, and whether a second one asks for haste. */
@@ -61,7 +62,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {{"duration", required_argument, NULL, 'd'},
 		{"idle-exit", required_argument, NULL, 'i'}, {"json", no_argument, NULL, 'j'},
-		{"name", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
+		{"name", required_argument, NULL, 'n'}, {"skip", required_argument, NULL, 'k'},
+		{NULL, 0, NULL, 0}};
 	double *seconds;
 	int c;
 
@@ -83,6 +85,10 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'n':
 			o->name = optarg;
+			break;
+		case 'k':
+			if (!mr_doctor_take_check(optarg, o->skip))
+				return -EINVAL;
 			break;
 		default:
 			return -EINVAL;
@@ -124,34 +130,70 @@ static int fail(const struct options *o, const char *sentence, int status)
 	return status;
 }
 
+/* What the machine lacks becomes problems; what was not to be looked at goes with the plan. */
+static int preflight(
+	struct mr_doctor *d, struct mr_plan *plan, struct mr_problems *problems, struct mr_err *err)
+{
+	size_t used = 0;
+	int rc = mr_doctor_judge(d, plan, false, err);
+
+	if (rc != 0)
+		return rc;
+	for (uint32_t i = 0; i < MR_CHECKS_COUNT; i++) {
+		const struct mr_finding *f = &d->findings[i];
+
+		if (f->skipped && used < sizeof(plan->skipped_checks))
+			used += (size_t)snprintf(plan->skipped_checks + used,
+				sizeof(plan->skipped_checks) - used, "%s%s", used > 0 ? ", " : "",
+				mr_checks[i].id);
+		else if (!f->skipped && f->verdict == MR_FAIL)
+			mr_problem_add(
+				problems, 0, "", f->hint, "%s: %s", mr_checks[i].id, f->value);
+	}
+	return problems->count > 0 ? -EINVAL : 0;
+}
+
+static int load_for(const struct options *o, struct mr_doctor *d, struct mr_config *cfg,
+	struct mr_plan *plan, struct mr_problems *problems)
+{
+	struct mr_err err = {0};
+	int rc = mr_config_load(o->config, cfg, problems);
+
+	if (rc == 0)
+		rc = mr_doctor_read(d, &err);
+	if (rc == 0)
+		rc = mr_plan_build(cfg, &d->facts->host, o->name, plan, problems);
+	if (rc == 0)
+		rc = mr_setup_check(cfg, plan, problems);
+	if (rc == 0)
+		rc = preflight(d, plan, problems, &err);
+	if (rc < 0 && problems->count == 0)
+		mr_problem_add(problems, 0, "", "", "%s", err.code != 0 ? err.msg : strerror(-rc));
+	return rc;
+}
+
 static int load_plan(const struct options *o, struct mr_config *cfg, struct mr_plan *plan)
 {
 	struct mr_problems *problems = calloc(1, sizeof(*problems));
-	struct mr_host *host = calloc(1, sizeof(*host));
+	struct mr_doctor *d = calloc(1, sizeof(*d));
 	struct mr_err err = {0};
-	int rc, status = MR_EXIT_CLEAN;
+	int status = MR_EXIT_CLEAN;
 
-	if (problems == NULL || host == NULL) {
+	if (problems == NULL || d == NULL) {
 		status = fail(o, "out of memory", MR_EXIT_FAILURE);
+	} else if (mr_doctor_init(d, "/", &err) != 0) {
+		status = fail(o, err.msg, MR_EXIT_FAILURE);
 	} else {
-		rc = mr_config_load(o->config, cfg, problems);
-		if (rc == 0) {
-			rc = mr_host_read("/", host, &err);
-			if (rc < 0)
-				mr_problem_add(problems, 0, "", "", "%s", err.msg);
-		}
-		if (rc == 0)
-			rc = mr_plan_build(cfg, host, o->name, plan, problems);
-		if (rc == 0)
-			rc = mr_setup_check(cfg, plan, problems);
-		if (rc < 0) {
+		memcpy(d->skip, o->skip, sizeof(d->skip));
+		if (load_for(o, d, cfg, plan, problems) < 0) {
 			mr_cmd_print_problems(problems);
 			print_failure(o, mr_cmd_problems_json(problems));
 			status = MR_EXIT_CONFIG;
 		}
+		mr_doctor_fini(d);
 	}
 	free(problems);
-	free(host);
+	free(d);
 	return status;
 }
 

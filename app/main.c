@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static const struct mr_cmd cmds[] = {
-	{"run", "CONFIG [--duration S] [--idle-exit S] [--json] [--name NAME]",
+	{"run", "CONFIG [--duration S] [--idle-exit S] [--json] [--name NAME] [--skip ID]",
 		"run the lanes of a configuration until told to stop", mr_cmd_run},
 	{"check", "CONFIG [--json] [--no-host] [--name NAME]",
 		"parse and plan a configuration and print what would be built", mr_cmd_check},

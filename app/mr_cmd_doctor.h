@@ -10,7 +10,6 @@
 #include "mr_checks.h"
 #include "mr_cmd.h"
 
-/* How long counters that must stand still are watched, where there are devices. */
 #define MR_DOCTOR_WATCH_S 2u
 
 struct mr_doctor {
@@ -20,16 +19,17 @@ struct mr_doctor {
 	struct mr_facts_topology *topology;
 	struct mr_needs *needs;
 	struct mr_finding findings[MR_CHECKS_COUNT];
-	bool skip[MR_CHECKS_COUNT];
-	uint32_t skips;
+	bool skip[MR_CHECKS_COUNT]; /* checks that are not to count */
+	bool watch;                 /* counters for MR_DOCTOR_WATCH_S, where there are devices */
+	bool ask_instance;          /* whether one of the plan's name runs already */
 };
 
 /* Opens the root; "/" is this machine. */
 MR_MUST_USE int mr_doctor_init(struct mr_doctor *d, const char *root, struct mr_err *err);
 void mr_doctor_fini(struct mr_doctor *d);
 
-/* This check is not to count. */
-void mr_doctor_skip(struct mr_doctor *d, uint32_t check);
+/* Puts the check of this id into the set; false, with a sentence on stderr, if there is none. */
+bool mr_doctor_take_check(const char *id, bool set[MR_CHECKS_COUNT]);
 
 /* Reads the facts; then judges them, against the general question where plan is NULL. */
 MR_MUST_USE int mr_doctor_read(struct mr_doctor *d, struct mr_err *err);

@@ -63,6 +63,15 @@ static uint32_t count(const struct mr_doctor *d, enum mr_check_verdict v)
 	return n;
 }
 
+static uint32_t count_skipped(const struct mr_doctor *d)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < MR_CHECKS_COUNT; i++)
+		n += d->findings[i].skipped;
+	return n;
+}
+
 static void print_verdict(const struct mr_doctor *d)
 {
 	enum mr_check_verdict worst = mr_checks_worst(d->findings);
@@ -75,7 +84,7 @@ static void print_verdict(const struct mr_doctor *d)
 	printf("%s%s%s: %s %s: %u failed, %u unknown, %u warnings, %u passed, %u skipped\n",
 		colour(worst), mr_check_verdict_name(worst), colour_end(), what, says[worst],
 		count(d, MR_FAIL), count(d, MR_UNKNOWN), count(d, MR_WARN), count(d, MR_PASS),
-		d->skips);
+		count_skipped(d));
 }
 
 void mr_doctor_print(const struct mr_doctor *d)

@@ -134,6 +134,7 @@ struct mr_plan {
 	uint32_t stall_ms;                   /* 0: as the device needs */
 	uint32_t driver_ms;                  /* 0: no limit */
 	uint64_t pinned_bytes, direct_bytes; /* totals, for people */
+	char skipped_checks[MR_TEXT_MAX];    /* of the preflight, by the operator's word; "" none */
 	/* What the operator should know and may live with, a sentence each. */
 	char warnings[MR_WARNINGS_MAX][MR_TEXT_MAX];
 	uint32_t warnings_count;

@@ -56,6 +56,8 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 	const struct mr_gpu_info *info = mr_gpu_info(s->devices[p->device].gpu);
 
 	evidence(r, "choice", "PASS", "%s", p->path_why);
+	if (s->plan->skipped_checks[0] != '\0')
+		evidence(r, "preflight", "WARN", "not looked at: %s", s->plan->skipped_checks);
 	evidence(r, "memory", "PASS", "%s of device '%s', %zu bytes at %p",
 		region->memory == MR_GPU_MEMORY_DEVICE ? "GPU memory" : "page-locked host memory",
 		s->plan->devices[p->device].name, region->bytes, region->addr);

@@ -267,6 +267,7 @@ class Scratch:
     def __init__(self, millrace, prefix=()):
         self.millrace = str(millrace)
         self.prefix = list(prefix)
+        self.always = ()  # arguments of every run
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="mr-e2e-"))
         self.instances = []
         self.names = 0
@@ -308,7 +309,7 @@ class Scratch:
         name = name or f"e2e-{os.getpid()}-{self.names}"
         path = self.write(f"{name}.yaml", cfg)
         prefix = self.prefix if prefix is None else prefix
-        argv = [*prefix, millrace or self.millrace, "run", path, "--json", "--name", name, *args]
+        argv = [*prefix, millrace or self.millrace, "run", path, "--json", "--name", name, *self.always, *args]
         instance = Instance(self, argv)
         instance.name = name
         return instance

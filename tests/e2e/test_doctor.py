@@ -14,12 +14,13 @@ import tarfile
 import time
 
 from harness import (
-    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, USAGE, Skipped, case, check, check_equal, main, validate,
+    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, USAGE, Skipped, case, check, check_equal, config, lane,
+    main, validate,
 )  # fmt: skip
 
 sys.path.insert(0, str(SOURCE / "tests" / "fixtures"))
 from machine import Machine  # noqa: E402
-from machines import MACHINES, lane_config  # noqa: E402
+from machines import MACHINES  # noqa: E402
 
 STATUS = {"PASS": CLEAN, "WARN": FAILURE, "UNKNOWN": FAILURE, "FAIL": CONFIG}
 WORST = ["PASS", "WARN", "UNKNOWN", "FAIL"]
@@ -51,11 +52,11 @@ def build(s, m, name="machine"):
 
 
 def ask(s, name):
-    make, config, expected = MACHINES[name]
+    make, asked, expected = MACHINES[name]
     root = build(s, make(), name)
     args = ["--root", root]
-    if config:
-        args.append(s.write(name + ".yaml", config))
+    if asked:
+        args.append(s.write(name + ".yaml", asked))
     return doctor(s, *args), expected, root, args
 
 
@@ -141,10 +142,10 @@ def the_proposed_configuration_is_one(s):
     root = build(s, Machine())
     text = s.command("doctor", "--root", root).stdout
     begin = text.index("devices:")
-    config = text[begin : text.rindex("\nPASS: ")]
-    r = doctor(s, "--root", root, s.write("proposed.yaml", config))
-    check("checks" in r.report, f"refused: {r.told()}\n{config}")
-    check_equal(r.report["verdict"], "PASS", f"of\n{config}\n{r.told()}")
+    proposed = text[begin : text.rindex("\nPASS: ")]
+    r = doctor(s, "--root", root, s.write("proposed.yaml", proposed))
+    check("checks" in r.report, f"refused: {r.told()}\n{proposed}")
+    check_equal(r.report["verdict"], "PASS", f"of\n{proposed}\n{r.told()}")
 
 
 @case
@@ -236,6 +237,37 @@ def near_misses_of_an_address_are_suggested(s):
     r, *_ = ask(s, "addresses_nearly_right")
     check("0000:3e:00.0" in r.checks["nic.driver"]["hint"], r.checks["nic.driver"]["hint"])
     check("0000:3d:00.0" in r.checks["gpu.driver"]["hint"], r.checks["gpu.driver"]["hint"])
+
+
+def endless(device="sim"):
+    return config({"p0": "net_null0"}, [lane("l0", "p0", "p0", path="pinned")], device=device)
+
+
+@case
+def run_asks_the_same_before_dpdk_and_refuses(s):
+    r = s.run(endless("0000:f3:00.0"), status=CONFIG)
+    check_equal([e["message"] for e in r.report["errors"]],
+        ["gpu.driver: there is no NVIDIA GPU at 0000:f3:00.0"], "errors")  # fmt: skip
+    check("EAL" not in r.stderr, f"DPDK was started: {r.stderr}")
+    check_equal(os.listdir(s.path / "run"), [], "left in the runtime directory")
+    asked = doctor(s, s.path / f"{pathlib.Path(s.instances[0].argv[2]).name}")
+    check_equal(asked.report["verdict"], "FAIL", "doctor of the same configuration")
+
+
+@case
+def what_a_run_skips_is_in_its_report_and_its_metrics(s):
+    name = "skips"
+    run = s.start(endless(), "--skip", "gpu.driver", "--skip", "nic.mrrs", name=name).until_running()
+    metrics = s.command("stats", "--name", name, "--prometheus").stdout
+    run.signal()
+    r = run.wait(CLEAN, "signal")
+    said = [e for e in r.lane()["evidence"] if e["check"] == "preflight"]
+    check_equal(said, [{"check": "preflight", "verdict": "WARN", "value": "not looked at: nic.mrrs, gpu.driver"}], "evidence")  # fmt: skip
+    check("not looked at: nic.mrrs, gpu.driver" in metrics, "not in the metrics")
+    quiet = s.run(endless(), "--duration", "0.2")
+    check("preflight" not in [e["check"] for e in quiet.lane()["evidence"]], "evidence of nothing")
+    wrong = s.command("run", s.write("x.yaml", endless()), "--skip", "everything")
+    check_equal(wrong.status, USAGE, f"status: {wrong.told()}")
 
 
 def same_report(a, b, what):
