@@ -14,6 +14,8 @@ Instances keep their sockets in the scratch folder (RUNTIME_DIRECTORY), so that 
 sees its own only. Captures are written and read here, byte by byte, so that the judge
 shares no code with libpcap or DPDK.
 """
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -320,6 +322,22 @@ class Scratch:
     def run_idle(self, cfg, **keys):
         """A run over captures: ends when nothing moved for half a second."""
         return self.run(cfg, "--idle-exit", "0.5", reason="idle", **keys)
+
+
+@contextlib.contextmanager
+def machine_hugepages():
+    """The file that sets the machine's hugepages aside and how many there are; as many as
+    there were come back. They are the machine's, so tests of other builds wait meanwhile."""
+    if os.geteuid() != 0:
+        raise Skipped("only root can set hugepages aside")
+    file = pathlib.Path("/proc/sys/vm/nr_hugepages")
+    with open(file, encoding="ascii") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        before = int(file.read_text(encoding="ascii").split()[0])
+        try:
+            yield file, before
+        finally:
+            file.write_text(str(before), encoding="ascii")
 
 
 CASES = []

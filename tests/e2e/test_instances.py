@@ -3,7 +3,6 @@
 """Several lanes, several instances, and what `stats` says of them while they run."""
 import json
 import os
-import pathlib
 import re
 import sys
 import time
@@ -11,7 +10,7 @@ import time
 import frames as fr
 from harness import (
     CLEAN, CONFIG, FAILURE, PATIENCE, Skipped, case, check, check_conserved, check_equal, check_frames,
-    complaints, config, lane, main, swapped, validate,
+    complaints, config, lane, machine_hugepages, main, swapped, validate,
 )  # fmt: skip
 
 
@@ -154,14 +153,10 @@ def a_runtime_directory_that_cannot_be_made_is_named(s):
 
 @case
 def an_instance_with_hugepages_leaves_nothing_behind(s):
-    if os.geteuid() != 0:
-        raise Skipped("only root can set hugepages aside")
-    pages = pathlib.Path("/proc/sys/vm/nr_hugepages")
-    before = pages.read_text(encoding="ascii").split()[0]
     cfg = endless()
     cfg["eal"] = {"hugepages": "auto"}
-    try:
-        pages.write_text(str(int(before) + 96), encoding="ascii")
+    with machine_hugepages() as (pages, before):
+        pages.write_text(str(before + 96), encoding="ascii")
         plan = s.command("check", s.write("huge.yaml", cfg), "--json")
         if not json.loads(plan.stdout)["eal"]["hugepages"]:
             raise Skipped("not enough hugepages are free")
@@ -176,8 +171,6 @@ def an_instance_with_hugepages_leaves_nothing_behind(s):
             run.signal()
             run.wait(reason="signal")
             check_equal(left_behind(s), [], f"left behind after {how}")
-    finally:
-        pages.write_text(before, encoding="ascii")
 
 
 @case
