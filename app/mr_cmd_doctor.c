@@ -20,8 +20,11 @@ int mr_doctor_init(struct mr_doctor *d, const char *root, struct mr_err *err)
 	rc = mr_root_open(&d->root, root, err);
 	if (rc != 0)
 		return rc;
-	d->probe.ctx = &d->root;
-	d->probe.ask = d->root.live ? mr_probe_live : mr_probe_files;
+	d->machine = (struct mr_probe_machine){.root = &d->root, .wait_ms = MR_PROBE_WAIT_MS};
+	if (d->root.live)
+		d->probe = (struct mr_probe){.ctx = &d->machine, .ask = mr_probe_live};
+	else
+		d->probe = (struct mr_probe){.ctx = &d->root, .ask = mr_probe_files};
 	d->facts = calloc(1, sizeof(*d->facts));
 	d->needs = calloc(1, sizeof(*d->needs));
 	if (d->facts != NULL && d->needs != NULL)

@@ -14,6 +14,7 @@
 
 struct mr_doctor {
 	struct mr_root root;
+	struct mr_probe_machine machine;
 	struct mr_probe probe;
 	struct mr_host_facts *facts;
 	struct mr_facts_topology *topology;

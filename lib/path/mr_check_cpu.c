@@ -43,9 +43,8 @@ void mr_check_cpu_irqs(const struct mr_check_in *in, struct mr_finding *f)
 			mr_find(f, MR_PASS, "%s: none on CPU %d", l->name, l->core);
 		else if (mr_find(f, MR_WARN, "%s: %u interrupts may come to CPU %d", l->name, n,
 				 l->core))
-			mr_hint(f,
-				"`systemctl stop irqbalance`, then `deploy/host-tune check` names "
-				"them");
+			mr_hint(f, "`deploy/host-tune apply --cpus %d` sends them elsewhere",
+				l->core);
 	}
 }
 

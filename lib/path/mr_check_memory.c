@@ -207,10 +207,18 @@ void mr_check_process_capabilities(const struct mr_check_in *in, struct mr_findi
 
 void mr_check_devices_nodes(const struct mr_check_in *in, struct mr_finding *f)
 {
-	const struct mr_fact_text *missing = &in->f->nodes_open.missing;
+	const struct mr_facts_nodes *n = &in->f->nodes_open;
+	const struct mr_fact_text *missing = &n->missing;
+	bool all = n->nvidiactl == MR_FACT_KNOWN && n->uvm == MR_FACT_KNOWN;
 
+	MR_EACH_NIC(in, k)
+		all &= in->f->nics[k->nic].verbs.state != MR_FACT_KNOWN ||
+			in->f->nics[k->nic].uverbs_open == MR_FACT_KNOWN;
 	if (missing->state != MR_FACT_KNOWN) {
-		mr_find(f, MR_PASS, "all can be opened");
+		if (all)
+			mr_find(f, MR_PASS, "all can be opened");
+		else
+			mr_find_unread(f, MR_FACT_UNREAD, "a device file");
 		return;
 	}
 	if (!mr_find(f, MR_FAIL, "%s", missing->v))

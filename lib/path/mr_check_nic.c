@@ -406,7 +406,9 @@ void mr_check_nic_stack(const struct mr_check_in *in, struct mr_finding *f)
 	const struct mr_facts_modules *m = &in->f->modules;
 	bool core = m->mlx5_core.state == MR_FACT_KNOWN, ib = m->ib_core.state == MR_FACT_KNOWN;
 
-	if (!m->mlx5_loaded)
+	if (m->mlx5_core.state == MR_FACT_UNREAD)
+		mr_find_unread(f, MR_FACT_UNREAD, "module versions");
+	else if (!m->mlx5_loaded)
 		mr_find(f, MR_PASS, "mlx5_core is not loaded");
 	else if (m->mlx5_core.state == MR_FACT_DENIED || m->ib_core.state == MR_FACT_DENIED)
 		mr_find_unread(f, MR_FACT_DENIED, "module versions");

@@ -106,7 +106,9 @@ void mr_check_nic_vf(const struct mr_check_in *in, struct mr_finding *f)
 		const struct mr_probe_nic *p = &in->f->nics[n->nic].probe;
 		const struct mr_facts_pci *pci = &in->f->pci[in->f->nics[n->nic].pci];
 
-		if (!pci->is_virtual) {
+		if (pci->vendor.state != MR_FACT_KNOWN) {
+			mr_find_unread(f, pci->vendor.state, pci->bdf);
+		} else if (!pci->is_virtual) {
 			mr_find(f, MR_PASS, "%s is a physical function", pci->bdf);
 		} else if (!p->trust.known || !p->spoofchk.known) {
 			if (mr_find(f, MR_WARN,

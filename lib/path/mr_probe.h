@@ -94,7 +94,15 @@ struct mr_probe {
 /* Answers from files below a root; ctx is the struct mr_root. */
 int mr_probe_files(void *ctx, const char *question, char text[MR_PROBE_TEXT_MAX]);
 
-/* Answers from this machine; ctx is the struct mr_root, whose recorder sees them. */
+/* How this machine is asked. */
+struct mr_probe_machine {
+	struct mr_root *root; /* where devices are looked up, and whose recorder sees answers */
+	uint32_t wait_ms;     /* for one answer */
+};
+
+#define MR_PROBE_WAIT_MS 10000u /* a driver that has to wake a GPU takes seconds */
+
+/* Answers from this machine; ctx is a struct mr_probe_machine. */
 int mr_probe_live(void *ctx, const char *question, char text[MR_PROBE_TEXT_MAX]);
 
 /* Ask and parse; a probe that is NULL answers -ENOTSUP. */

@@ -21,8 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_NS 10000000000ull /* a driver that has to wake a GPU takes seconds */
-
 void mr_probe_say(int fd, const char *key, long long value)
 {
 	char line[96];
@@ -53,14 +51,14 @@ static bool prefix_lives(const char *prefix)
 	return false;
 }
 
-static void answer(const char *question, int fd)
+static void answer(struct mr_root *root, const char *question, int fd)
 {
 	if (strncmp(question, "gpu/", 4) == 0)
 		mr_probe_child_gpu(question + 4, fd);
 	else if (strncmp(question, "nic/", 4) == 0)
-		mr_probe_child_nic(question + 4, fd);
+		mr_probe_child_nic(root, question + 4, fd);
 	else if (strncmp(question, "pair/", 5) == 0)
-		mr_probe_child_pair(question + 5, fd);
+		mr_probe_child_pair(root, question + 5, fd);
 }
 
 /* What libraries print of themselves has no place in a report. */
@@ -73,9 +71,9 @@ static void silence(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int collect(int fd, char text[MR_PROBE_TEXT_MAX])
+static int collect(int fd, uint64_t wait_ms, char text[MR_PROBE_TEXT_MAX])
 {
-	uint64_t end = mr_clock_ns() + WAIT_NS;
+	uint64_t end = mr_clock_ns() + wait_ms * 1000000;
 	size_t have = 0;
 
 	for (;;) {
@@ -101,7 +99,8 @@ static int collect(int fd, char text[MR_PROBE_TEXT_MAX])
 	}
 }
 
-static int ask_child(const char *question, char text[MR_PROBE_TEXT_MAX])
+static int ask_child(
+	const struct mr_probe_machine *m, const char *question, char text[MR_PROBE_TEXT_MAX])
 {
 	int pipes[2];
 	int status, rc;
@@ -111,8 +110,9 @@ static int ask_child(const char *question, char text[MR_PROBE_TEXT_MAX])
 		return -errno;
 	child = fork();
 	if (child == 0) {
+		m->root->recorder = NULL;
 		silence();
-		answer(question, pipes[1]);
+		answer(m->root, question, pipes[1]);
 		_exit(0);
 	}
 	close(pipes[1]);
@@ -120,7 +120,7 @@ static int ask_child(const char *question, char text[MR_PROBE_TEXT_MAX])
 		close(pipes[0]);
 		return -EAGAIN;
 	}
-	rc = collect(pipes[0], text);
+	rc = collect(pipes[0], m->wait_ms, text);
 	close(pipes[0]);
 	kill(child, SIGKILL);
 	/* One that sleeps in a driver cannot be ended; init takes it over then. */
@@ -131,7 +131,8 @@ static int ask_child(const char *question, char text[MR_PROBE_TEXT_MAX])
 
 int mr_probe_live(void *ctx, const char *question, char text[MR_PROBE_TEXT_MAX])
 {
-	struct mr_root *root = ctx;
+	struct mr_probe_machine *m = ctx;
+	struct mr_root *root = m->root;
 	char path[MR_ROOT_PATH_MAX];
 	int rc = 0;
 
@@ -141,7 +142,7 @@ int mr_probe_live(void *ctx, const char *question, char text[MR_PROBE_TEXT_MAX])
 	else if (strncmp(question, "prefix/", 7) == 0)
 		snprintf(text, MR_PROBE_TEXT_MAX, "live %d\n", prefix_lives(question + 7));
 	else
-		rc = ask_child(question, text);
+		rc = ask_child(m, question, text);
 	if (rc == 0 && root->recorder != NULL) {
 		snprintf(path, sizeof(path), "millrace/probe/%s", question);
 		root->recorder(root->recorder_ctx, MR_ROOT_SEEN_FILE, path, text, strlen(text));

@@ -5,14 +5,12 @@
 
 #include "mr_cuda_api.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,25 +39,24 @@ struct verbs {
 };
 
 /* The first name in a folder of the NIC. */
-static bool first_in(const char *bdf, const char *folder, char ret_name[64])
+static bool first_in(struct mr_root *root, const char *bdf, const char *folder, char ret_name[64])
 {
-	struct dirent *e;
+	struct mr_root_names names;
 	char path[256];
-	DIR *dir;
+	bool found;
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.32s/%s", bdf, folder);
-	dir = opendir(path);
-	ret_name[0] = '\0';
-	while (dir != NULL && ret_name[0] == '\0' && (e = readdir(dir)) != NULL)
-		if (e->d_name[0] != '.')
-			snprintf(ret_name, 64, "%.63s", e->d_name);
-	if (dir != NULL)
-		closedir(dir);
-	return ret_name[0] != '\0';
+	snprintf(path, sizeof(path), "sys/bus/pci/devices/%.32s/%s", bdf, folder);
+	if (mr_root_list(root, path, &names) != 0)
+		return false;
+	found = names.count > 0;
+	if (found)
+		snprintf(ret_name, 64, "%.63s", names.name[0]);
+	mr_root_names_free(&names);
+	return found;
 }
 
 /* A protection domain of the NIC; NULL where the library or the device says no. */
-static void *open_pd(struct verbs *v, const char *bdf)
+static void *open_pd(struct mr_root *root, struct verbs *v, const char *bdf)
 {
 	void *lib = dlopen(VERBS_LIBRARY, RTLD_NOW);
 	void *context = NULL;
@@ -71,7 +68,8 @@ static void *open_pd(struct verbs *v, const char *bdf)
 		!SYMBOL(lib, v->open_device, "ibv_open_device") ||
 		!SYMBOL(lib, v->alloc_pd, "ibv_alloc_pd") ||
 		!SYMBOL(lib, v->reg_mr, "ibv_reg_mr") ||
-		!SYMBOL(lib, v->dereg_mr, "ibv_dereg_mr") || !first_in(bdf, "infiniband", name))
+		!SYMBOL(lib, v->dereg_mr, "ibv_dereg_mr") ||
+		!first_in(root, bdf, "infiniband", name))
 		return NULL;
 	if (!SYMBOL(lib, v->reg_dmabuf_mr, "ibv_reg_dmabuf_mr"))
 		v->reg_dmabuf_mr = NULL; /* an older library */
@@ -82,14 +80,14 @@ static void *open_pd(struct verbs *v, const char *bdf)
 	return context == NULL ? NULL : v->alloc_pd(context);
 }
 
-static void ask_pause(const char *bdf, int fd)
+static void ask_pause(struct mr_root *root, const char *bdf, int fd)
 {
 	struct ethtool_pauseparam pause = {.cmd = ETHTOOL_GPAUSEPARAM};
 	struct ifreq request = {0};
 	char name[64];
 	int sock;
 
-	if (!first_in(bdf, "net", name) || strlen(name) >= sizeof(request.ifr_name))
+	if (!first_in(root, bdf, "net", name) || strlen(name) >= sizeof(request.ifr_name))
 		return;
 	sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
@@ -156,14 +154,14 @@ static void ask_devlink(const char *bdf, int fd)
 	mr_probe_say(fd, "health_errors", (long long)(errors & INT64_MAX));
 }
 
-void mr_probe_child_nic(const char *bdf, int fd)
+void mr_probe_child_nic(struct mr_root *root, const char *bdf, int fd)
 {
 	struct verbs v;
 	void *pd;
 
-	ask_pause(bdf, fd);
+	ask_pause(root, bdf, fd);
 	ask_devlink(bdf, fd);
-	pd = open_pd(&v, bdf);
+	pd = open_pd(root, &v, bdf);
 	if (pd == NULL || v.reg_dmabuf_mr == NULL)
 		return;
 	/* There is no such descriptor: EBADF means that the call as such is there. */
@@ -197,7 +195,7 @@ static bool gpu_buffer(const char *bdf, mr_cu_deviceptr *ret_ptr)
 		c.push(context) == 0 && c.alloc(ret_ptr, BUFFER_BYTES) == 0;
 }
 
-void mr_probe_child_pair(const char *bdfs, int fd)
+void mr_probe_child_pair(struct mr_root *root, const char *bdfs, int fd)
 {
 	const char *plus = strchr(bdfs, '+');
 	mr_cu_deviceptr buffer;
@@ -209,7 +207,7 @@ void mr_probe_child_pair(const char *bdfs, int fd)
 		return;
 	memcpy(gpu, bdfs, (size_t)(plus - bdfs));
 	gpu[plus - bdfs] = '\0';
-	pd = open_pd(&v, plus + 1);
+	pd = open_pd(root, &v, plus + 1);
 	if (pd == NULL || !gpu_buffer(gpu, &buffer))
 		return;
 	errno = 0;

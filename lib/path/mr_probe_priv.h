@@ -3,11 +3,13 @@
 #ifndef MR_PROBE_PRIV_H
 #define MR_PROBE_PRIV_H
 
+#include "mr_root.h"
+
 void mr_probe_say(int fd, const char *key, long long value);
 
 void mr_probe_child_gpu(const char *bdf, int fd);
-void mr_probe_child_nic(const char *bdf, int fd);
+void mr_probe_child_nic(struct mr_root *root, const char *bdf, int fd);
 /* GPU's and NIC's address with a '+' between them. */
-void mr_probe_child_pair(const char *bdfs, int fd);
+void mr_probe_child_pair(struct mr_root *root, const char *bdfs, int fd);
 
 #endif
