@@ -60,6 +60,11 @@ def sees_threads(millrace):
     return b"__tsan_init" in pathlib.Path(millrace).read_bytes()
 
 
+def sees_memory(millrace):
+    """Is it a build with AddressSanitizer or ThreadSanitizer? Both take terabytes of addresses."""
+    return b"__asan_init" in pathlib.Path(millrace).read_bytes() or sees_threads(millrace)
+
+
 class Failed(Exception):
     pass
 
