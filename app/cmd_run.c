@@ -40,7 +40,8 @@ static void on_signal(int sig)
 
 static void catch_signals(void)
 {
-	struct sigaction sa = {.sa_handler = on_signal};
+	/* A line that is being written is not lost; what sleeps wakes up all the same. */
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);

@@ -29,7 +29,7 @@ static int eal_up(struct mr_setup *s, struct mr_err *err)
 	int argc = 1;
 
 	if (started)
-		return mr_err_set(err, -EALREADY,
+		return mr_err_set(err, -EPERM,
 			"DPDK's EAL starts only once in a process, and it was up before");
 	/* A first launch that loads lazily would wait behind the persistent kernel. */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 1);

@@ -11,7 +11,7 @@
  * Thread   the control thread, for everything but the report source.
  * Owner    the plan is borrowed and must outlive the structure.
  * Errors   one sentence; after a failed up nothing is left behind. EAL starts once in
- *          a process, so after an up that got so far another one is -EALREADY.
+ *          a process, so after an up that got so far another one is -EPERM.
  */
 #ifndef MR_SETUP_H
 #define MR_SETUP_H

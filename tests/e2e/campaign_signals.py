@@ -32,7 +32,7 @@ from harness import (
 )  # fmt: skip
 
 STEPS = (
-    "eal", "devices", "regions", "ports", "maps", "pools", "queues", "start", "guard", "launch",
+    "instance", "eal", "devices", "regions", "ports", "maps", "pools", "queues", "start", "guard", "launch",
     "lanes", "serve",
 )  # fmt: skip
 RUNS = " runs "
@@ -190,7 +190,9 @@ class Site:
         self.dir = s.path / "run" / "dpdk" / f"millrace-{self.name}"
         run = Run(self, "--duration", "0.15").read_until(RUNS)
         self.up_s = time.monotonic() - run.started
-        judge(run.read_on().ended(), CLEAN, "duration")
+        r = judge(run.read_on().ended(), CLEAN, "duration")
+        told = [l.split()[-1] for l in r.stderr.splitlines() if l.startswith("millrace: step ")]
+        check_equal(tuple(told), STEPS, "steps of bring-up")
         # A start takes a third of a second; where it takes longer, so does an end.
         self.end_s = END_S * max(1, self.up_s / 0.5)
 
