@@ -145,7 +145,7 @@ static int read_info(struct mr_gpu_drv *d, struct mr_err *err)
 	info->can_map = d->api->map != NULL;
 	snprintf(info->provider, sizeof(info->provider), "%s", d->api->provider);
 	if (strcmp(info->provider, "sim") != 0)
-		snprintf(d->pci, sizeof(d->pci), "%04x:%02x:%02x.0", (unsigned int)domain & 0xffff,
+		snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.0", (unsigned int)domain,
 			(unsigned int)bus & 0xff, (unsigned int)slot & 0xff);
 	r = MR_GPU_CALL(d->api, cuDriverGetVersion, &info->driver_version);
 	if (r != MR_CUDA_SUCCESS)

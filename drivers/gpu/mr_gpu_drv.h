@@ -32,6 +32,8 @@ struct mr_gpu_drv_image {
 struct mr_gpu_drv_info {
 	char name[64];
 	char provider[8];   /* "sim" or "cuda" */
+	char pci[17];       /* "" for a software device */
+	char klog[128];     /* kernel log in which to look for its faults; "": none */
 	char guard[16];     /* guard wanted: "auto", "pkey", "mprotect", "off" */
 	int driver_version; /* as cuDriverGetVersion: 13000 is 13.0 */
 	int multiprocessors;

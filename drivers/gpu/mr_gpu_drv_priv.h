@@ -46,7 +46,6 @@ struct mr_gpu_drv {
 	mr_cu_context context;
 	struct mr_gpu_drv_info info;
 	size_t memory_bytes;
-	char pci[16];            /* "" for a software device */
 	mr_cu_stream copies;     /* uploads, downloads, flushes */
 	mr_cu_deviceptr flushed; /* word that a MEMOPS flush waits on, always 0 */
 	bool shut;               /* the driver has got everything back */

@@ -5,6 +5,8 @@
  *     device=sim|PCI     the software device, or an NVIDIA GPU by its address;
  *                        the word alone is enough where it comes first
  *     guard=auto|pkey|mprotect|off   wish for the guard of packet memory
+ *     klog=FILE          kernel log in which a real GPU's faults are looked for,
+ *                        /dev/kmsg by default
  *     ...                the software device's options, mr_cudasim.h
  */
 #include "mr_cuda.h"
@@ -126,6 +128,7 @@ static int op_dev_close(struct rte_gpu *dev)
 struct vdev_options {
 	char device[32];
 	char guard[16];
+	char klog[128];
 	char sim[OPTIONS_MAX]; /* what is left, for the software device */
 };
 
@@ -161,6 +164,8 @@ static int options_parse(const char *args, struct vdev_options *o, struct mr_err
 			rc = take_word(o->device, sizeof(o->device), "device", word + 7, err);
 		else if (strncmp(word, "guard=", 6) == 0)
 			rc = take_word(o->guard, sizeof(o->guard), "guard", word + 6, err);
+		else if (strncmp(word, "klog=", 5) == 0)
+			rc = take_word(o->klog, sizeof(o->klog), "klog", word + 5, err);
 		else
 			used += (size_t)snprintf(o->sim + used, sizeof(o->sim) - used, "%s%s",
 				used != 0 ? "," : "", word);
@@ -175,6 +180,10 @@ static int options_parse(const char *args, struct vdev_options *o, struct mr_err
 	if (rc == 0 && !known)
 		rc = mr_err_set(err, -EINVAL,
 			"guard=%s is not known: use auto, pkey, mprotect or off", o->guard);
+	if (rc == 0 && o->klog[0] != '\0' && strcmp(o->device, "sim") == 0)
+		rc = mr_err_set(err, -EINVAL,
+			"klog=%s is for a real device: the kernel knows no software device",
+			o->klog);
 	if (rc == 0 && o->sim[0] != '\0' && strcmp(o->device, "sim") != 0)
 		rc = mr_err_set(err, -EINVAL,
 			"'%s' is an option of the software device, but device=%s was asked for",
@@ -256,7 +265,7 @@ static void fill(struct rte_gpu *gpu, struct rte_vdev_device *vdev, struct mr_gp
 	info->processor_count = (uint32_t)d->info.multiprocessors;
 	info->total_memory = d->memory_bytes;
 	info->page_size = MR_GPU_DRV_PAGE;
-	info->numa_node = numa_node_of(d->pci);
+	info->numa_node = numa_node_of(d->info.pci);
 	vdev->device.numa_node = info->numa_node;
 	/* Without dev_info_get gpudev answers with this info, which never changes. */
 	gpu->ops = (struct rte_gpu_ops){
@@ -296,9 +305,11 @@ static int open_device(struct rte_vdev_device *vdev, struct rte_gpu *gpu, struct
 	if (rc != 0)
 		return mr_err_set(err, rc, "device '%s': %s", name, why.msg);
 	rc = mr_gpu_drv_open(api, device, name, o.guard, gpu->mpshared->info.dev_id, &d, err);
-	if (rc == 0)
+	if (rc == 0) {
+		snprintf(d->info.klog, sizeof(d->info.klog), "%s",
+			o.klog[0] == '\0' && !is_sim(d) ? "/dev/kmsg" : o.klog);
 		fill(gpu, vdev, d);
-	else if (strcmp(api->provider, "sim") == 0)
+	} else if (strcmp(api->provider, "sim") == 0)
 		mr_cudasim_remove(device);
 	return rc;
 }

@@ -45,6 +45,8 @@ static int read_info(struct mr_gpu *g, struct mr_err *err)
 	g->info.writes_ordering = d.writes_ordering;
 	g->info.flush_options = d.flush_options;
 	g->info.can_map = d.can_map;
+	memcpy(g->info.pci, d.pci, sizeof(g->info.pci));
+	memcpy(g->info.klog, d.klog, sizeof(g->info.klog));
 	g->info.flush_needed = d.writes_ordering == MR_CU_WRITES_ORDERING_NONE;
 	if (g->info.flush_needed && d.flush_options == 0)
 		return mr_err_set(err, -ENOTSUP,
@@ -113,6 +115,9 @@ int mr_gpu_open(const char *name, const char *args, uint32_t driver_ms, struct m
 		return rc;
 	}
 	mr_gpu_probe_init(&g->probe);
+	g->klog.fd = -1;
+	if (g->info.klog[0] != '\0' && mr_pci_addr_parse(g->info.pci, &g->pci))
+		g->info.klog_rc = mr_klog_open(&g->klog, g->info.klog);
 	*ret_gpu = g;
 	return 0;
 }
@@ -151,6 +156,7 @@ int mr_gpu_close(struct mr_gpu *g, struct mr_err *err)
 
 	if (g == NULL)
 		return 0;
+	mr_klog_close(&g->klog);
 	if (!g->abandoned)
 		rc = mr_gpu_job(g->name, "closing it", g->driver_ms, close_job, g, &why);
 	if (rc == -ETIMEDOUT)

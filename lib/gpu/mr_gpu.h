@@ -40,6 +40,9 @@ struct mr_gpu_info {
 	int flush_options;   /* bit 0 host, bit 1 memops */
 	bool flush_needed;   /* ordering none: the lane flushes before READY */
 	bool can_map;        /* READY may lie in GPU memory */
+	char pci[17];        /* "" for a software device */
+	char klog[128];      /* kernel log that the watch reads; "": none */
+	int klog_rc;         /* 0, or -errno: it cannot be read */
 };
 
 /*
@@ -132,7 +135,8 @@ enum mr_gpu_health {
 };
 
 /*
- * mr_gpu_watch beats for the host and judges device and workers; call it every
+ * mr_gpu_watch beats for the host and judges device and workers, and what the kernel's
+ * log says of the device; call it every
  * 100 ms at the latest. A worker that owes slots for stall_ms without finishing
  * one is stalled. A driver that does not answer for stall_ms is lost; the call
  * itself never waits for the driver. Of the time between two calls at most 200 ms

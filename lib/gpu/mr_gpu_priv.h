@@ -6,6 +6,7 @@
 #include "mr_gpu.h"
 #include "mr_gpu_call.h"
 #include "mr_gpu_drv.h"
+#include "mr_klog.h"
 
 #include <pthread.h>
 
@@ -76,6 +77,10 @@ struct mr_gpu {
 	bool abandoned;     /* a job or the prober is left in the driver; */
 	struct mr_err lost; /* why */
 	struct mr_gpu_probe probe;
+
+	struct mr_klog_reader klog;
+	struct mr_pci_addr pci;             /* function 0, as the log names it */
+	char klog_text[MR_KLOG_TEXT_BYTES]; /* the last that it said of this device */
 
 	uint64_t watch_ns;     /* clock at the last look */
 	uint64_t watch_now_ns; /* the watch's own clock, which does not jump */

@@ -2,6 +2,7 @@
 #include "mr_gpu_priv.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define WATCH_STEP_NS 200000000u
 #define SUSPECT_MS 2000u
@@ -89,6 +90,36 @@ static enum mr_gpu_health judge_worker(
 	return MR_GPU_HEALTHY;
 }
 
+/* What the kernel's log has to say of this device since the last look. */
+static enum mr_gpu_health judge_klog(struct mr_gpu *g, struct mr_err *err)
+{
+	struct mr_klog_event e;
+
+	while (mr_klog_next(&g->klog, &e)) {
+		if (!e.named || mr_pci_addr_compare(&e.gpu, &g->pci) != 0)
+			continue;
+		memcpy(g->klog_text, e.text, sizeof(g->klog_text));
+		if (e.effect != MR_KLOG_LOST)
+			continue;
+		mr_err_set(err, -EIO, "device '%s' (%s) is lost, the kernel's log says: %s",
+			g->name, g->info.pci, e.text);
+		return MR_GPU_LOST;
+	}
+	return MR_GPU_HEALTHY;
+}
+
+/* The device's own words say what ended, the kernel's often why. */
+static void add_klog(struct mr_gpu *g, struct mr_err *err)
+{
+	struct mr_err words;
+
+	(void)judge_klog(g, NULL);
+	if (err == NULL || g->klog_text[0] == '\0' || strstr(err->msg, g->klog_text) != NULL)
+		return;
+	words = *err;
+	mr_err_set(err, words.code, "%.700s; the kernel's log says: %s", words.msg, g->klog_text);
+}
+
 enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_err *err)
 {
 	uint64_t limit_ns = (uint64_t)stall_ms * 1000000u, now = mr_clock_ns(), step;
@@ -100,11 +131,16 @@ enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_e
 	g->watch_ns = now;
 	g->watch_now_ns += step < WATCH_STEP_NS ? step : WATCH_STEP_NS;
 	mr_store_relaxed(&g->host_ctl->beat, g->host_ctl->beat + 1);
-	health = judge_device(g, limit_ns, err);
+	health = judge_klog(g, err);
+	if (health == MR_GPU_HEALTHY)
+		health = judge_device(g, limit_ns, err);
 	for (uint32_t i = 0; health == MR_GPU_HEALTHY && i < g->workers_count; i++)
 		health = judge_worker(g, &g->workers[i], limit_ns, err);
+	if (health == MR_GPU_HEALTHY)
+		return health;
+	add_klog(g, err);
 	/* Whoever waits now waits for a driver that may have lost its device. */
-	if (health != MR_GPU_HEALTHY && (g->driver_ms == 0 || g->driver_ms > SUSPECT_MS))
+	if (g->driver_ms == 0 || g->driver_ms > SUSPECT_MS)
 		g->driver_ms = SUSPECT_MS;
 	return health;
 }

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE 1
 #include "mr_facts_priv.h"
 
-#include "mr_parse.h"
+#include "mr_klog.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,79 +16,36 @@
 
 struct log {
 	struct mr_host_facts *f;
-	uint32_t last_gpu; /* of the NVIDIA driver's last line that named one */
-	char *kept;        /* lines that matter, for the recorder */
+	struct mr_klog nvidia;
+	char *kept; /* lines that matter, for the recorder */
 	size_t kept_bytes;
 };
 
-/* After these the GPU's work is lost or its results are wrong (Xid catalog). */
-static bool is_fatal(uint64_t xid)
+static bool is_gpu(const struct mr_host_facts *f, uint32_t g, const struct mr_pci_addr *addr)
 {
-	static const uint16_t fatal[] = {48, 64, 74, 79, 95, 119, 120, 154};
+	struct mr_pci_addr own;
 
-	for (size_t i = 0; i < MR_ARRAY_LEN(fatal); i++)
-		if (fatal[i] == xid)
-			return true;
-	return false;
-}
-
-/* An address in the forms 0000:3b:00, 00000000:3B:00.0: its domain, bus and device; no time of day.
- */
-static bool take_address(const char *text, uint64_t ret_parts[3])
-{
-	if (strcspn(text, ":") < 4)
+	if (!mr_pci_addr_parse(f->pci[f->gpus[g].pci].bdf, &own))
 		return false;
-	for (uint32_t i = 0; i < 3; i++) {
-		if (!mr_parse_take_hex(&text, &ret_parts[i]) || (i < 2 && *text++ != ':'))
-			return false;
-	}
-	return true;
-}
-
-#define ANOTHER (MR_FACTS_NONE - 1)
-
-/* The GPU that a line names; ANOTHER: one that is not kept; MR_FACTS_NONE: it names none. */
-static uint32_t gpu_of(const struct mr_host_facts *f, const char *line)
-{
-	uint64_t named[3], own[3];
-
-	for (const char *s = line; *s != '\0'; s++) {
-		if ((s != line && strchr(" (:", s[-1]) == NULL) || !take_address(s, named))
-			continue;
-		for (uint32_t g = 0; g < f->gpus_count; g++)
-			if (take_address(f->pci[f->gpus[g].pci].bdf, own) &&
-				memcmp(own, named, sizeof(own)) == 0)
-				return g;
-		return ANOTHER;
-	}
-	return MR_FACTS_NONE;
+	own.function = 0;
+	return mr_pci_addr_compare(&own, addr) == 0;
 }
 
 static void judge_nvidia(struct log *log, const char *line)
 {
 	struct mr_host_facts *f = log->f;
-	uint32_t gpu = gpu_of(f, line);
-	const char *xid = strstr(line, "Xid (");
-	bool fell = strstr(line, "fallen off the bus") != NULL;
-	uint64_t number = 0;
+	struct mr_klog_event e;
 
-	if (gpu != MR_FACTS_NONE)
-		log->last_gpu = gpu;
-	else if (xid == NULL)
-		gpu = log->last_gpu; /* the message goes on from the line before */
-	xid = xid == NULL ? NULL : strstr(xid, "): ");
-	if (xid != NULL) {
-		xid += 3;
-		if (!mr_parse_take_u64(&xid, &number) || !is_fatal(number))
-			number = 0;
-	}
+	if (!mr_klog_match(&log->nvidia, line, &e) || e.effect < MR_KLOG_DAMAGED)
+		return;
 	for (uint32_t g = 0; g < f->gpus_count; g++) {
 		/* A loss that names nobody may be anybody's. */
-		if (g != gpu && !(fell && gpu == MR_FACTS_NONE))
+		if (e.named ? !is_gpu(f, g, &e.gpu) : e.xid != 0)
 			continue;
-		f->gpus[g].fell_off |= fell;
-		if (number != 0)
-			f->gpus[g].xid = (uint32_t)number;
+		if (strstr(e.text, "fallen off the bus") != NULL)
+			f->gpus[g].fell_off = true;
+		if (e.xid != 0)
+			f->gpus[g].xid = e.xid;
 	}
 }
 
@@ -173,7 +130,7 @@ static void read_lines(struct log *log, int fd)
 
 void mr_facts_log(struct mr_root *r, struct mr_host_facts *f)
 {
-	struct log log = {.f = f, .last_gpu = MR_FACTS_NONE};
+	struct log log = {.f = f};
 	int fd = mr_root_open_stream(r, "dev/kmsg");
 
 	f->kernel.log_state = mr_facts_state_of(fd < 0 ? fd : 0);

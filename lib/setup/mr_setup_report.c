@@ -74,6 +74,14 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 	evidence(r, "ordering", "PASS", "NIC writes before READY: %s%s",
 		ordering_name(info->writes_ordering),
 		info->flush_needed ? ", flushed per slot" : "");
+	if (info->klog[0] != '\0')
+		evidence(r, "kernel_log", info->klog_rc == 0 ? "PASS" : "WARN", "%s: %s",
+			info->klog,
+			info->klog_rc == 0 ? "faults of the GPU that it tells of end the run"
+					   : strerror(-info->klog_rc));
+	evidence(r, "ready", "PASS", "READY words and descriptors in %s",
+		info->can_map ? "GPU memory, mapped for the CPU"
+			      : "host memory: GPU memory cannot be mapped for the CPU");
 	evidence(r, "position", "PASS",
 		"every buffer is checked against the region before it is handed over");
 	guard_report(s, i, r);

@@ -70,13 +70,12 @@ def judge_packets(s, given):
     check_frames(s.frames("sum.pcap"), given, "summed")
 
 
-def refused(s, *says, status=FAILURE, cfg=None):
-    r = s.run(cfg or two_divisions(), status=status)
+def sentence(r, *says):
+    """The one sentence of a run that failed."""
     said = complaints(r.stderr)
     check_equal(len(said), 1, f"sentences: {r.told()}")
     for words in ("g0", *says):
         check(words in said[0], f"'{words}' is not said: {said[0]}")
-    return r
 
 
 @case
@@ -108,30 +107,33 @@ def a_gpu_is_found_by_its_address_whatever_its_ordinal_and_no_other_is_taken(s):
     check(r.report["devices"][0]["provider"] == "cuda", "provider")
     driver.judge()
     Driver(s, words)
-    refused(s, "0000:3c:00.0", "nvidia-smi -L", cfg=two_divisions("0000:3c:00.0"))
+    r = s.run(two_divisions("0000:3c:00.0"), status=FAILURE)
+    sentence(r, "0000:3c:00.0", "nvidia-smi -L")
 
 
 @case
 def a_driver_that_is_not_there_too_old_or_incomplete_is_one_sentence(s):
     s.pcap("in.pcap", fr.make(10, seed=83))
     folder = pathlib.Path(s.others[2])
-    Driver(s, f"version=12080 device={PCI}")
-    refused(s, "CUDA 12.8", "13.0", "580")
-    Driver(s, cuda=folder / "libcuda_standin_lacks_required.so")
-    refused(s, "has no function cuStreamSynchronize", "CUDA 13.0")
-    Driver(s, cuda=folder / "libcuda_standin_old.so")
-    refused(s, "CUDA 12.8", "13.0")
-    Driver(s, cuda=folder / "no-such-library.so")
-    refused(s, "no NVIDIA driver")
-    Driver(s, "version=13000 fail=cuInit@1:100")
-    refused(s, "finds no CUDA device")
-    Driver(s, f"device={PCI} fail=cuInit@1:803")
-    refused(s, "cuInit", "803")
+    runs = []
+    for words, library, says in (
+        ("version=12080", None, ("CUDA 12.8", "13.0", "580")),
+        ("", "libcuda_standin_lacks_required", ("no function cuStreamSynchronize", "CUDA 13.0")),
+        ("", "libcuda_standin_old", ("CUDA 12.8", "13.0")),
+        ("", "libcuda_that_is_not_there", ("no NVIDIA driver",)),
+        ("fail=cuInit@1:100", None, ("finds no CUDA device",)),
+        ("fail=cuInit@1:803", None, ("cuInit", "803")),
+    ):
+        Driver(s, f"device={PCI} {words}", cuda=library and folder / f"{library}.so")
+        runs.append((s.start(two_divisions()), says))
+    for run, says in runs:
+        sentence(run.wait(FAILURE), *says)
 
 
 @case
 def a_refusal_of_any_call_is_one_sentence_and_leaves_nothing(s):
     s.pcap("in.pcap", fr.make(10, seed=84))
+    runs = []
     for call, at, code, name in (
         ("cuDevicePrimaryCtxRetain", 1, 2, "CUDA_ERROR_OUT_OF_MEMORY"),
         ("cuStreamCreate", 2, 2, "CUDA_ERROR_OUT_OF_MEMORY"),
@@ -143,13 +145,12 @@ def a_refusal_of_any_call_is_one_sentence_and_leaves_nothing(s):
         ("cuStreamQuery", 1, 214, "CUDA_ERROR_ECC_UNCORRECTABLE"),
     ):
         driver = Driver(s, f"device={PCI} fail={call}@{at}:{code}")
-        r = s.start(two_divisions(), "--duration", "10").ended()
-        said = complaints(r.stderr)
-        check(r.status in (FAILURE, 3), f"{call}: {r.told()}")
-        check_equal(len(said), 1, f"sentences with {call}: {r.told()}")
-        for words in (call, name, f"({code},"):
-            check(words in said[0], f"{call}: '{words}' is not said: {said[0]}")
-        check_equal(driver.lines("wrong"), [], call)
+        runs.append((s.start(two_divisions(), "--duration", "10"), driver, call, code, name))
+    for run, driver, call, code, name in runs:
+        r = run.ended()
+        check(r.status in (FAILURE, GPU), f"{call}: {r.told()}")
+        sentence(r, call, name, f"({code},")
+        check_equal(driver.lines("wrong") + driver.lines("left"), [], call)
 
 
 def hangs(s, call, number, at, seconds):
@@ -162,10 +163,7 @@ def hangs(s, call, number, at, seconds):
         r = run.ended()
         check(driver.lines("blocks"), f"{call} was not reached: {r.told()}")
         check_equal(r.status, GPU, f"status with {call}: {r.told()}")
-        said = complaints(r.stderr)
-        check_equal(len(said), 1, f"sentences with {call}: {r.told()}")
-        for words in ("g0", call, at):
-            check(words in said[0], f"{call}: '{words}' is not said: {said[0]}")
+        sentence(r, call, at)
         check(r.seconds < seconds, f"{call}: {r.seconds:.1f} s")
         check(r.stdout.count("\n") == 1, f"{call}: not one line: {r.stdout}")
 
@@ -209,12 +207,12 @@ def a_driver_call_that_never_returns_at_the_end_is_left_and_the_process_ends(s):
         end()
 
 
-def flood():
+def flood(device=PCI):
     """A lane under load, for a device that is going to fail."""
     return config(
         {"p0": "net_null0,size=64,copy=0"},
         [lane("l0", "p0", "p0", ["l2swap"], path="pinned", batch={"packets": 8}, slots=4)],
-        PCI,
+        device,
         kernel={"stall_ms": 1000, "driver_ms": 1500},
     )
 
@@ -223,6 +221,7 @@ def flood():
 # driver do, and the driver's own end, which would wait for them, is not waited for.
 @case
 def a_device_that_fails_under_load_ends_the_run_with_status_3_within_seconds(s):
+    runs = []
     for words, reason, says in (
         (f"device={PCI} block=cuStreamQuery@8", "gpu_lost", "in cuStreamQuery"),
         (f"device={PCI} fail=cuStreamQuery@8:214", "gpu_lost", "CUDA_ERROR_ECC_UNCORRECTABLE"),
@@ -232,15 +231,56 @@ def a_device_that_fails_under_load_ends_the_run_with_status_3_within_seconds(s):
         (f"device={PCI},fault=idle@0:300", "gpu_stalled", "has finished no slot"),
     ):
         driver = Driver(s, words)
-        r = s.run(flood(), "--duration", "20", status=GPU, reason=reason)
-        said = complaints(r.stderr)
-        check_equal(len(said), 1, f"sentences with {words}: {r.told()}")
-        check(says in said[0] and "g0" in said[0], f"{words}: '{says}' is not said: {said[0]}")
+        runs.append((s.start(flood(), "--duration", "20"), driver, words, reason, says))
+    for run, driver, words, reason, says in runs:
+        r = run.wait(GPU, reason)
+        sentence(r, says)
         check(r.lane()["tx_packets"] > 0, f"{words}: nothing was sent before the fault")
         check_equal(r.lane()["path_verdict"], "unproven", "path_verdict")
         check(r.report["duration_s"] < 6, f"{words}: told after {r.report['duration_s']} s")
         check(r.seconds < 12, f"{words}: ended after {r.seconds:.1f} s")
         check_equal(driver.lines("wrong"), [], words)
+
+
+def logged(s, klog, line, words=""):
+    """A run under load, told of `line` by the kernel's log once it runs."""
+    Driver(s, f"device={PCI}{words}")
+    cfg = flood(f"{PCI},klog={klog}")
+    run = s.start(cfg, "--duration", "3").until_running()
+    with open(klog, "a", encoding="utf-8") as f:
+        f.write(line + "\n")
+    return run
+
+
+# NVIDIA/NVSentinel #155, leptonai/gpud #1209: a loss without a number, over several lines.
+@case
+def a_loss_that_only_the_kernels_log_tells_of_ends_the_run_and_anothers_does_not(s):
+    klog = s.path / "kmsg"
+    klog.write_text(f"3,1,1,-;NVRM: Xid (PCI:{PCI[:-2]}): 79, before the start\n")
+    for line, says in (
+        (f"3,2,2,-;NVRM: Xid (PCI:{PCI[:-2]}): 79, pid=1, GPU has fallen off the bus.", "Xid"),
+        (
+            f"3,3,3,-;NVRM: The NVIDIA GPU {PCI}\n3,4,4,-;NVRM: (PCI ID: 10de:2330) installed"
+            "\n3,5,5,-;NVRM: fallen off the bus and is not responding to commands.",
+            "not responding",
+        ),
+    ):
+        r = logged(s, klog, line).wait(GPU, "gpu_lost")
+        sentence(r, says, PCI)
+        check(r.report["duration_s"] < 2, f"told after {r.report['duration_s']} s")
+        told = [e["verdict"] for e in r.lane()["evidence"] if e["check"] == "kernel_log"]
+        check_equal(told, ["PASS"], "evidence")
+    line = "3,6,6,-;NVRM: Xid (PCI:0000:af:00): 79, pid=1, GPU has fallen off the bus."
+    logged(s, klog, line).wait(reason="duration")
+
+
+@case
+def what_the_kernels_log_says_of_the_device_goes_into_the_sentence(s):
+    klog = s.path / "kmsg"
+    klog.write_text("")
+    line = f"3,2,2,-;NVRM: Xid (PCI:{PCI[:-2]}): 13, pid=1, Graphics Exception"
+    r = logged(s, klog, line, ",fault=die@0:1500").wait(GPU, "gpu_lost")
+    sentence(r, "CUDA_ERROR_LAUNCH_FAILED", "13, pid=1, Graphics Exception")
 
 
 sys.exit(main())

@@ -72,7 +72,7 @@ static struct {
 	char log[256];
 	bool eager, blocked;
 	const struct mr_cuda_api *sim; /* those entries that are not mr_sim_ functions */
-	uint32_t calls[CALLS_COUNT];
+	uint32_t calls[CALLS_COUNT], refused[CALLS_COUNT];
 	mr_cu_stream kernels[STREAMS_MAX]; /* streams with a launch, NULL: free */
 	mr_cu_function launched[LAUNCHED_MAX];
 } standin = {.lock = PTHREAD_MUTEX_INITIALIZER, .version = 13000};
@@ -181,6 +181,7 @@ static mr_cu_result enter(enum call call)
 			continue;
 		log_line("%s %s %u", o->block ? "blocks" : "fails", call_names[call], o->at);
 		standin.blocked |= o->block;
+		standin.refused[call]++;
 		code = o->code;
 	}
 	blocked = standin.blocked;
@@ -364,12 +365,14 @@ static void log_left(void)
 		{CALL_cuCtxPushCurrent_v2, CALL_cuCtxPopCurrent_v2, "pushed contexts"},
 	};
 
-	for (size_t i = 0; i < MR_ARRAY_LEN(pairs); i++)
-		if (standin.calls[pairs[i].makes] != standin.calls[pairs[i].undoes])
-			log_line("left %d of %s",
-				(int)(standin.calls[pairs[i].makes] -
-					standin.calls[pairs[i].undoes]),
-				pairs[i].what);
+	for (size_t i = 0; i < MR_ARRAY_LEN(pairs); i++) {
+		enum call makes = pairs[i].makes, undoes = pairs[i].undoes;
+		int left = (int)(standin.calls[makes] - standin.refused[makes]) -
+			(int)(standin.calls[undoes] - standin.refused[undoes]);
+
+		if (left != 0)
+			log_line("left %d of %s", left, pairs[i].what);
+	}
 	for (uint32_t i = 0; i < CALLS_COUNT; i++)
 		log_line("count %s %u", call_names[i], standin.calls[i]);
 }
