@@ -27,8 +27,10 @@ static COLD uint32_t describe_each(struct mr_rx *rx, struct mr_ring_note *slot, 
 			rx->counters->c[MR_C_rx_drop_oversize]++;
 		else if (offset > rx->window.limit || offset % MR_UNIT != 0)
 			rx->counters->c[MR_C_rx_drop_foreign]++;
-		else
+		else if (rte_mbuf_refcnt_read(m[i]) != 1)
 			rx->counters->c[MR_C_rx_drop_shared]++;
+		else
+			rx->counters->c[MR_C_rx_drop_oversize]++;
 		mr_sync_leave(m[i]);
 		rte_pktmbuf_free(m[i]);
 	}

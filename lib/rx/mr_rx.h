@@ -11,8 +11,9 @@
  *
  * Before a position is formed the buffer is checked against the lane's region:
  * another device's or lane's memory kind is rx_drop_foreign, never an alias. A
- * buffer that something else refers to is rx_drop_shared, a frame in more than
- * one segment rx_drop_oversize.
+ * buffer that something else refers to is rx_drop_shared, a frame that leaves its
+ * buffer or is in more than one segment rx_drop_oversize. Of several faults of one
+ * frame segments come first, then foreign, then shared.
  *
  * Without a free slot the lane stops polling, so that the port counts the loss
  * (overload: block), or receives, frees and counts rx_drop_shed (overload: shed).

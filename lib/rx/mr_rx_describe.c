@@ -25,10 +25,24 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "descriptors are built
 /* A shift by six is the division by a unit. */
 _Static_assert(MR_UNIT == 64, "");
 
+/* An offset carries the head, so that the shift that makes the position makes both. */
+#define HEAD_USUAL ((uint64_t)RTE_PKTMBUF_HEADROOM << 48 << 6)
+
+void mr_rx_window_init(struct mr_rx_window *w, uint64_t region, uint64_t bytes, uint32_t room)
+{
+	*w = (struct mr_rx_window){.region = region,
+		.limit = bytes - room,
+		.start = region - HEAD_USUAL,
+		.highest = (bytes - room + HEAD_USUAL) >> 6 |
+			(uint64_t)(room - RTE_PKTMBUF_HEADROOM) << 32,
+		.room = room};
+}
+
 uint64_t mr_rx_describe_scalar(
 	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc)
 {
 	uint64_t different = 0, bytes = 0;
+	uint32_t incomplete = 0;
 	bool outside = false;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -36,11 +50,14 @@ uint64_t mr_rx_describe_scalar(
 
 		memcpy(&rearm, &m[i]->data_off, sizeof(rearm));
 		outside |= offset > w->limit || offset % MR_UNIT != 0;
+		outside |= (uint32_t)m[i]->data_off + m[i]->data_len > w->room;
+		incomplete |= m[i]->pkt_len ^ m[i]->data_len;
 		different |= rearm ^ REARM_GOOD;
 		desc[i] = (offset >> 6 & UINT32_MAX) | (uint64_t)m[i]->data_len << 32 | rearm << 48;
 		bytes += m[i]->data_len;
 	}
-	return outside || (different & REARM_MASK) != 0 ? MR_RX_DESCRIBE_BAD : bytes;
+	return outside || incomplete != 0 || (different & REARM_MASK) != 0 ? MR_RX_DESCRIBE_BAD
+									   : bytes;
 }
 
 #if defined(__x86_64__)
@@ -51,12 +68,11 @@ uint64_t mr_rx_describe_scalar(
 #define GATHER(pointers, offset)                                                                   \
 	_mm256_i64gather_epi64((const long long *)(uintptr_t)(offset), pointers, 1)
 #define ALL(word) _mm256_set1_epi64x((long long)(word))
+/* Without it the compiler copies what a loop gathers to another register and back. */
+#define IN_PLACE(v) __asm__("" : "+x"(v))
 
-/* What a driver leaves in data_off, refcnt and nb_segs, and their bits. */
+/* What a driver leaves in data_off, refcnt and nb_segs, the lower 48 bits. */
 #define REARM_USUAL (REARM_GOOD | RTE_PKTMBUF_HEADROOM)
-#define REARM_USUAL_MASK (REARM_MASK | UINT16_MAX)
-/* An offset carries the head, so that the shift that makes the position makes both. */
-#define HEAD_USUAL ((uint64_t)RTE_PKTMBUF_HEADROOM << 48 << 6)
 /* Zero in an offset: what is below a unit, and what no region reaches. */
 #define OFFSET_ZERO (~HEAD_USUAL & ~(UINT64_C(0xffffffff) << 6))
 _Static_assert(RTE_PKTMBUF_HEADROOM < 1 << 9, "the head and six bits fit above 48 bits");
@@ -73,59 +89,66 @@ static __attribute__((noinline)) uint64_t describe_rest(const struct mr_rx_windo
 
 /* Constants as memory operands: the compiler would build each from three instructions. */
 static const struct {
-	uint64_t usual[4], usual_mask[4], head[4], offset_zero[4], low[4];
+	uint64_t usual[4], offset_zero[4];
 } constants __attribute__((aligned(32))) = {
 	.usual = {REARM_USUAL, REARM_USUAL, REARM_USUAL, REARM_USUAL},
-	.usual_mask = {REARM_USUAL_MASK, REARM_USUAL_MASK, REARM_USUAL_MASK, REARM_USUAL_MASK},
-	.head = {HEAD_USUAL, HEAD_USUAL, HEAD_USUAL, HEAD_USUAL},
 	.offset_zero = {OFFSET_ZERO, OFFSET_ZERO, OFFSET_ZERO, OFFSET_ZERO},
-	.low = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
 };
-#define CONSTANT(name) _mm256_load_si256((const __m256i *)k->name)
+#define CONSTANT(name) _mm256_load_si256((const __m256i *)c->name)
 
 AVX2 uint64_t mr_rx_describe_avx2(
 	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc)
 {
-	const __typeof__(constants) *k = &constants;
+	const __typeof__(constants) *c = &constants;
 
 	/* Keeps the compiler from looking through the pointer. */
-	__asm__("" : "+r"(k));
-	const __m256i usual = CONSTANT(usual);
-	const __m256i start = _mm256_sub_epi64(ALL(w->region), CONSTANT(head));
-	const __m256i limit = _mm256_srli_epi64(ALL(w->limit), 6);
+	__asm__("" : "+r"(c));
+	const __m256i usual = CONSTANT(usual), start = ALL(w->start);
 	__m256i offsets = _mm256_setzero_si256(), different = offsets, bytes = offsets;
-	__m256i highest = limit;
-	size_t whole = n & ~7u;
+	__m256i highest = ALL(w->highest), incomplete = offsets;
+	size_t whole = n & ~7u, i = 0;
 	__m128i half;
 
-	for (size_t i = 0; i < whole; i += 8) {
-#pragma GCC unroll 2
-		for (size_t j = i; j < i + 8; j += 4) {
-			__m256i p = _mm256_loadu_si256((const __m256i *)&m[j]);
-			__m256i rearm = GATHER(p, offsetof(struct rte_mbuf, data_off));
-			__m256i length = GATHER(p, offsetof(struct rte_mbuf, pkt_len));
-			__m256i buffer = GATHER(p, offsetof(struct rte_mbuf, buf_addr));
-			__m256i offset = _mm256_sub_epi64(buffer, start);
-			__m256i position = _mm256_srli_epi64(offset, 6);
+	if (whole == 0)
+		return mr_rx_describe_scalar(w, m, n, desc);
+	do {
+		__m256i length[2], frames, beside;
 
+#pragma GCC unroll 2
+		for (size_t k = 0; k < 2; k++) {
+			__m256i p = _mm256_loadu_si256((const __m256i *)&m[i + 4 * k]);
+			__m256i rearm = GATHER(p, offsetof(struct rte_mbuf, data_off));
+			__m256i buffer = GATHER(p, offsetof(struct rte_mbuf, buf_addr));
+			__m256i offset = _mm256_sub_epi64(buffer, start), d;
+
+			length[k] = GATHER(p, offsetof(struct rte_mbuf, pkt_len));
 			different = _mm256_or_si256(different, _mm256_xor_si256(rearm, usual));
 			offsets = _mm256_or_si256(offsets, offset);
-			highest = _mm256_max_epu32(highest, position);
-			/* Low halves add up pkt_len, which is data_len in one segment. */
-			bytes = _mm256_add_epi64(bytes, length);
 			/* 16-bit words 0-1: position, 2: length, 3: head. */
-			_mm256_storeu_si256(
-				(__m256i *)&desc[j], _mm256_blend_epi16(position, length, 0x44));
+			d = _mm256_blend_epi16(_mm256_srli_epi64(offset, 6), length[k], 0x44);
+			highest = _mm256_max_epu32(highest, d);
+			IN_PLACE(highest);
+			_mm256_storeu_si256((__m256i *)&desc[i + 4 * k], d);
 		}
-	}
+		/* Of the eight pkt_len, and what data_len takes off them in the lower halves. */
+		frames = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(length[0]),
+			_mm256_castsi256_ps(length[1]), _MM_SHUFFLE(2, 0, 2, 0)));
+		beside = _mm256_hsub_epi32(length[0], length[1]);
+		bytes = _mm256_add_epi32(bytes, frames);
+		IN_PLACE(bytes);
+		incomplete = _mm256_or_si256(incomplete, _mm256_blend_epi16(beside, frames, 0xaa));
+		i += 8;
+	} while (i < whole);
 	/* An unusual head is as good; what is wrong is for the specification to say. */
-	highest = _mm256_xor_si256(highest, limit);
-	if (MR_UNLIKELY(!_mm256_testz_si256(different, CONSTANT(usual_mask)) ||
-		    !_mm256_testz_si256(offsets, CONSTANT(offset_zero)) ||
-		    !_mm256_testz_si256(highest, CONSTANT(low))))
+	highest = _mm256_xor_si256(highest, ALL(w->highest));
+	incomplete = _mm256_or_si256(incomplete, highest);
+	incomplete = _mm256_or_si256(incomplete, _mm256_slli_epi64(different, 16));
+	if (MR_UNLIKELY(!_mm256_testz_si256(offsets, CONSTANT(offset_zero)) ||
+		    !_mm256_testz_si256(incomplete, incomplete)))
 		return mr_rx_describe_scalar(w, m, n, desc);
 	half = _mm_add_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
-	half = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
+	half = _mm_hadd_epi32(half, half);
+	half = _mm_hadd_epi32(half, half);
 	if (MR_UNLIKELY(whole != n))
 		return describe_rest(w, m, n, desc, (uint32_t)_mm_cvtsi128_si32(half));
 	return (uint32_t)_mm_cvtsi128_si32(half);

@@ -4,8 +4,9 @@
  *
  * A form writes one struct mr_desc_in per mbuf, adds up the lengths, and says
  * whether every mbuf is as it should be: its buffer starts in the region at a
- * multiple of MR_UNIT, it has one owner and one segment. It does not say which is
- * not; the caller then looks at each.
+ * multiple of MR_UNIT, it has one owner and one segment, that segment is the whole
+ * frame, and the frame lies in the buffer. It does not say which is not; the caller
+ * then looks at each.
  *
  * The scalar form is the specification. The AVX2 form takes eight mbufs at a time
  * with gathers and leaves the rest to the scalar one. All checks are collected and
@@ -24,7 +25,17 @@ struct rte_mbuf;
 struct mr_rx_window {
 	uint64_t region; /* address of the packet region */
 	uint64_t limit;  /* last offset at which a buffer may start, below 2^38 */
+	/* For the vector form: of a frame behind the usual headroom, the address less what
+	   puts the head into the descriptor, and what each half of the descriptor is at most. */
+	uint64_t start, highest;
+	uint32_t room; /* bytes of a buffer */
 };
+
+/*
+ * mr_rx_window_init describes a region of that many bytes, multiples of MR_UNIT, at
+ * most 2^38. room: RTE_PKTMBUF_HEADROOM..65535 and at most bytes.
+ */
+void mr_rx_window_init(struct mr_rx_window *w, uint64_t region, uint64_t bytes, uint32_t room);
 
 /* Returned instead of a sum when an mbuf is not as it should be. */
 #define MR_RX_DESCRIBE_BAD UINT64_MAX

@@ -72,15 +72,14 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 		.counters = &l->counters,
 		.guard = s->ports[p->rx_port].software ? &s->guard : NULL,
 		.timeout_tsc = hz / 1000000u * p->timeout_us,
-		.window.region = (uint64_t)(uintptr_t)region->addr,
 		.describe = mr_rx_describe_best(),
-		.window.limit = region->bytes - p->room,
 		.workers = p->workers,
 		.port = s->ports[p->rx_port].id,
 		.queue = (uint16_t)p->rx_queue,
 		.shed = p->overload == MR_OVERLOAD_SHED,
 		.flush = mr_gpu_info(gpu)->flush_needed ? flush_device : NULL,
 		.flush_arg = gpu};
+	mr_rx_window_init(&l->rx.window, (uint64_t)(uintptr_t)region->addr, region->bytes, p->room);
 	l->tx.ring = &l->ring;
 	l->tx.counters = &l->counters;
 	l->tx.latency = &l->latency;

@@ -56,7 +56,7 @@ static uint16_t open_port(
 {
 	struct rte_eth_conf conf = {.rxmode.mtu = 9000};
 	char args[64];
-	uint16_t port;
+	uint16_t port = 0;
 
 	if (strcmp(kind, "ring") == 0) {
 		port = (uint16_t)rte_eth_from_rings("loop", &loop, 1, &loop, 1, 0);
@@ -168,11 +168,10 @@ int main(int argc, char **argv)
 	l->rx = (struct mr_rx){.ring = &l->ring,
 		.counters = &l->counters,
 		.timeout_tsc = UINT64_MAX,
-		.window.region = mem.buf_iova,
 		.describe = mr_rx_describe_best(),
-		.window.limit = mem.buf_len - element,
 		.workers = 1,
 		.port = open_port(kind, length, pool, loop)};
+	mr_rx_window_init(&l->rx.window, mem.buf_iova, mem.buf_len, element);
 	l->tx.ring = &l->ring;
 	l->tx.counters = &l->counters;
 	l->tx.latency = &l->latency;

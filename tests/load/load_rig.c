@@ -135,11 +135,11 @@ void load_side_make(struct load_side *s, const struct load_conf *conf)
 	l->rx = (struct mr_rx){.ring = &l->ring,
 		.counters = &l->counters,
 		.timeout_tsc = rte_get_tsc_hz() / 1000000 * conf->timeout_us,
-		.window = {address(region), bytes - LOAD_ELEMENT},
 		.describe = mr_rx_describe_best(),
 		.workers = conf->workers,
 		.port = make_port(s),
 		.shed = conf->shed};
+	mr_rx_window_init(&l->rx.window, address(region), bytes, LOAD_ELEMENT);
 	l->tx.ring = &l->ring;
 	l->tx.counters = &l->counters;
 	l->tx.latency = &l->latency;

@@ -24,7 +24,7 @@
 #define REGION_BYTES (UINT64_C(8) << 30) /* offsets with bits on both sides of 32 */
 #define SEED 0x6d696c6cu
 
-static const struct mr_rx_window window = {.region = REGION, .limit = REGION_BYTES - BUFFER};
+static struct mr_rx_window window;
 static struct rte_mbuf mbuf[N_MAX];
 static struct rte_mbuf *burst[N_MAX];
 
@@ -62,11 +62,17 @@ static void at(struct rte_mbuf *m, uint64_t offset)
 	m->buf_addr = (void *)(uintptr_t)(REGION + offset);
 }
 
+static void length_is(struct rte_mbuf *m, uint16_t length)
+{
+	m->data_len = length;
+	m->pkt_len = length;
+}
+
 /* What a driver gives; everything that is not looked at is noise. */
 static void make_good(uint32_t i)
 {
 	struct rte_mbuf *m = &mbuf[i];
-	uint16_t length = (uint16_t)(14 + random_below(9600));
+	uint16_t length = (uint16_t)(14 + random_below(BUFFER - RTE_PKTMBUF_HEADROOM - 13));
 
 	for (size_t b = 0; b < sizeof(*m); b++)
 		((uint8_t *)m)[b] = (uint8_t)random_below(256);
@@ -74,8 +80,7 @@ static void make_good(uint32_t i)
 	m->data_off = RTE_PKTMBUF_HEADROOM;
 	rte_mbuf_refcnt_set(m, 1);
 	m->nb_segs = 1;
-	m->data_len = length;
-	m->pkt_len = length;
+	length_is(m, length);
 	burst[i] = m;
 }
 
@@ -91,24 +96,55 @@ static void last_buffer(struct rte_mbuf *m)
 static void head_moved_on(struct rte_mbuf *m)
 {
 	m->data_off = 142;
+	length_is(m, 60);
 }
 static void head_moved_back(struct rte_mbuf *m)
 {
 	m->data_off = 0;
 }
-static void head_far(struct rte_mbuf *m)
+static void head_at_the_end(struct rte_mbuf *m)
 {
-	m->data_off = UINT16_MAX;
+	m->data_off = BUFFER - 60;
+	length_is(m, 60);
 }
 static void empty(struct rte_mbuf *m)
 {
-	m->data_len = 0;
-	m->pkt_len = 0;
+	length_is(m, 0);
 }
 static void longest(struct rte_mbuf *m)
 {
-	m->data_len = UINT16_MAX;
-	m->pkt_len = UINT16_MAX;
+	length_is(m, BUFFER - RTE_PKTMBUF_HEADROOM);
+}
+static void head_far(struct rte_mbuf *m)
+{
+	m->data_off = UINT16_MAX;
+	length_is(m, 60);
+}
+static void head_too_far_by_one(struct rte_mbuf *m)
+{
+	m->data_off = BUFFER - 59;
+	length_is(m, 60);
+}
+static void too_long_by_one(struct rte_mbuf *m)
+{
+	length_is(m, BUFFER - RTE_PKTMBUF_HEADROOM + 1);
+}
+static void of_all_lengths(struct rte_mbuf *m)
+{
+	length_is(m, UINT16_MAX);
+}
+static void longer_than_its_segment_by_one(struct rte_mbuf *m)
+{
+	m->pkt_len = m->data_len + 1u;
+}
+static void longer_than_its_segment_by_64_kib(struct rte_mbuf *m)
+{
+	m->pkt_len = m->data_len + (1u << 16);
+}
+static void shorter_than_its_segment(struct rte_mbuf *m)
+{
+	m->pkt_len = 0;
+	m->data_len = 60;
 }
 static void beyond_by_a_unit(struct rte_mbuf *m)
 {
@@ -175,9 +211,16 @@ static const struct {
 	{last_buffer, true},
 	{head_moved_on, true},
 	{head_moved_back, true},
-	{head_far, true},
+	{head_at_the_end, true},
 	{empty, true},
 	{longest, true},
+	{head_far, false},
+	{head_too_far_by_one, false},
+	{too_long_by_one, false},
+	{of_all_lengths, false},
+	{longer_than_its_segment_by_one, false},
+	{longer_than_its_segment_by_64_kib, false},
+	{shorter_than_its_segment, false},
 	{beyond_by_a_unit, false},
 	{beyond_by_4_gib, false},
 	{beyond_what_a_position_holds, false},
@@ -276,5 +319,6 @@ int main(void)
 		cmocka_unit_test(mixtures_are_judged_alike),
 	};
 
+	mr_rx_window_init(&window, REGION, REGION_BYTES, BUFFER);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,11 +65,10 @@ static int setup(void **state)
 	w->l->rx = (struct mr_rx){.ring = &w->l->ring,
 		.counters = &w->l->counters,
 		.timeout_tsc = TIMEOUT,
-		.window.region = (uint64_t)(uintptr_t)env.region,
 		.describe = mr_rx_describe_best(),
-		.window.limit = REGION - ELEMENT,
 		.workers = 1,
 		.port = env.port_in};
+	mr_rx_window_init(&w->l->rx.window, (uint64_t)(uintptr_t)env.region, REGION, ELEMENT);
 	w->l->tx.ring = &w->l->ring;
 	w->l->tx.counters = &w->l->counters;
 	w->l->tx.latency = &w->l->latency;
@@ -262,6 +261,24 @@ static void unusable_buffers_are_dropped_by_name_and_the_rest_keeps_its_order(vo
 	assert_ptr_equal(w->mbufs[1], good[1]);
 	assert_balanced(w);
 	rte_pktmbuf_free(shared);
+}
+
+static void a_frame_that_leaves_its_buffer_or_its_segment_is_dropped_as_oversize(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *far = frame(60), *lies = frame(60), *last = frame(60);
+
+	far->data_off = ELEMENT - 59;
+	lies->pkt_len = 61;
+	last->data_off = ELEMENT - 60;
+	rte_ring_enqueue(env.in, far);
+	rte_ring_enqueue(env.in, lies);
+	rte_ring_enqueue(env.in, last);
+	assert_int_equal(mr_rx_poll(&w->l->rx, 1), 3);
+	assert_int_equal(counter(w, MR_C_rx_drop_oversize), 2);
+	assert_int_equal(mr_ring_in(&w->l->ring, 0)->count, 1);
+	assert_int_equal(mr_slot_desc_in(mr_ring_in(&w->l->ring, 0))[0].head, ELEMENT - 60);
+	assert_balanced(w);
 }
 
 static void a_full_ring_blocks_and_counts_nothing_lost(void **state)
@@ -688,6 +705,7 @@ int main(void)
 		CASE(a_full_slot_is_given_and_the_next_burst_opens_another),
 		CASE(descriptors_say_where_the_frame_is),
 		CASE(unusable_buffers_are_dropped_by_name_and_the_rest_keeps_its_order),
+		CASE(a_frame_that_leaves_its_buffer_or_its_segment_is_dropped_as_oversize),
 		CASE(a_full_ring_blocks_and_counts_nothing_lost),
 		CASE(a_full_ring_sheds_by_name),
 		CASE(unchanged_slots_leave_in_order_through_the_first_port),
