@@ -148,7 +148,8 @@ fuzzed() {
 	CC=clang
 	export CC
 	run_build fuzz "$build-fuzz" "--suite fuzz --print-errorlogs" -Dcuda=disabled
-	for found in "$build-fuzz"/tests/fuzz/found_*/crash-* "$build-fuzz"/tests/fuzz/found_*/timeout-*; do
+	for found in "$build-fuzz"/tests/fuzz/found_*/crash-* "$build-fuzz"/tests/fuzz/found_*/timeout-* \
+		"$build-fuzz"/tests/fuzz/found_*/oom-* "$build-fuzz"/tests/fuzz/found_*/leak-*; do
 		[ -e "$found" ] || continue
 		echo "run.sh: $found" >&2
 		base64 "$found" >&2
