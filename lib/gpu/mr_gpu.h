@@ -2,12 +2,13 @@
 /*
  * mr_gpu - one device: packet regions, the kernel image, launch, watch, stop.
  *
- *     open ─► region_alloc ... ─► launch ─► watch ... ─► stop ─► region_free ─► close
+ *     open ─► region_alloc ... ─► load ─► launch ─► watch ... ─► stop ─► region_free ─► close
  *
  * Everything that could block behind a persistent kernel (module load,
- * allocation, registration) happens before launch. Launch starts one kernel per
- * work division in use, one block per worker, and waits until every worker has
- * said hello; if one is missing after a second the start fails and names it.
+ * allocation, registration) happens in load. Launch starts, on all devices of the
+ * process at once, one kernel per work division in use, one block per worker, and
+ * waits until every worker has said hello; if one is missing after a second the
+ * start fails and names it. Meanwhile it beats for all of them.
  *
  * Thread   the control thread. mr_gpu_counters may be called from any thread
  *          between launch and close.
@@ -114,18 +115,27 @@ struct mr_gpu_lane {
 };
 
 /*
- * mr_gpu_launch allocates rings, control words and counters for all lanes of the
- * device, loads the image and starts the kernels. Once per open. A failure leaves
- * nothing behind: the rings are void, the device can only be closed.
- * host_timeout_ms 0: kernels never leave on a silent host.
+ * mr_gpu_load allocates rings, control words and counters for all lanes of the
+ * device and loads the image. Once per open. A failure leaves nothing behind: the
+ * rings are void, the device can only be closed. host_timeout_ms 0: kernels never
+ * leave on a silent host.
  *
  * -EINVAL: a lane asks for what the slot ABI cannot say, or has a stage that its
  * work division does not run; -ENOSPC: the workers do not fit the device at once;
- * -ENOEXEC: no image for this device; -ETIME: a worker did not say hello;
- * -EIO: the device was lost meanwhile; else what the driver said.
+ * -ENOEXEC: no image for this device; -EALREADY: loaded before; else what the
+ * driver said.
  */
-MR_MUST_USE int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes,
-	uint32_t lanes_count, uint32_t host_timeout_ms, struct mr_err *err);
+MR_MUST_USE int mr_gpu_load(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lanes_count,
+	uint32_t host_timeout_ms, struct mr_err *err);
+
+/*
+ * mr_gpu_launch starts the kernels of these devices, each loaded and none launched
+ * before. Any failure but -EINVAL ends them all, and they can only be closed.
+ *
+ * -ETIME: a worker did not say hello; -EIO: a device was lost meanwhile; -EINVAL: not
+ * loaded, or launched before; else what the driver said.
+ */
+MR_MUST_USE int mr_gpu_launch(struct mr_gpu *const *gpus, uint32_t count, struct mr_err *err);
 
 enum mr_gpu_health {
 	MR_GPU_HEALTHY,

@@ -29,8 +29,7 @@ static int load(struct mr_gpu *g, struct mr_err *err)
 }
 
 /* All kernels of a device together have to be resident, or some would never poll. */
-static int check_resident(
-	struct mr_gpu *g, const uint32_t blocks[MR_WORK_COUNT], struct mr_err *err)
+static int check_resident(struct mr_gpu *g, struct mr_err *err)
 {
 	uint32_t need = 0, total = 0;
 
@@ -38,7 +37,7 @@ static int check_resident(
 		uint32_t per_sm;
 		int rc;
 
-		if (blocks[k] == 0)
+		if (g->blocks[k] == 0)
 			continue;
 		rc = mr_gpu_drv_occupancy(g->module, mr_gpu_kernel_name((enum mr_work)k),
 			MR_GPU_BLOCK_THREADS, &per_sm, err);
@@ -48,8 +47,8 @@ static int check_resident(
 			return mr_err_set(err, -ENOSPC,
 				"device '%s': kernel %s does not fit a multiprocessor", g->name,
 				mr_gpu_kernel_name((enum mr_work)k));
-		need += (blocks[k] + per_sm - 1) / per_sm;
-		total += blocks[k];
+		need += (g->blocks[k] + per_sm - 1) / per_sm;
+		total += g->blocks[k];
 	}
 	if (need > (uint32_t)g->info.multiprocessors)
 		return mr_err_set(err, -ENOSPC,
@@ -59,51 +58,109 @@ static int check_resident(
 	return 0;
 }
 
-static int wait_hello(struct mr_gpu *g, struct mr_err *err)
+int mr_gpu_kernels_load(struct mr_gpu *g, struct mr_err *err)
 {
-	uint32_t ms = mr_gpu_is_sim(g) ? HELLO_MS_SIM : HELLO_MS;
-	uint64_t deadline = mr_clock_ns() + (uint64_t)ms * 1000000u;
+	int rc = load(g, err);
 
+	return rc == 0 ? check_resident(g, err) : rc;
+}
+
+/* Beats for the host. 0: every worker said hello; 1: not yet. */
+static int look(struct mr_gpu *g, uint64_t waited_ns, struct mr_err *err)
+{
+	uint32_t ms = mr_gpu_is_sim(g) ? HELLO_MS_SIM : HELLO_MS, answers;
+
+	mr_store_relaxed(&g->host_ctl->beat, g->host_ctl->beat + 1);
+	if (mr_gpu_probe_ended(g, &answers, err))
+		return -EIO;
 	for (uint32_t i = 0; i < g->workers_count; i++) {
-		struct mr_gpu_worker *w = &g->workers[i];
-		struct mr_worker_ctl *ctl = &g->lanes[w->lane].ctl[w->worker];
+		const struct mr_gpu_worker *w = &g->workers[i];
 
-		while (mr_load_relaxed(&ctl->hello) == 0) {
-			uint32_t answers;
-
-			if (mr_gpu_probe_ended(g, &answers, err))
-				return -EIO;
-			if (mr_clock_ns() > deadline)
-				return mr_err_set(err, -ETIME,
-					"device '%s': worker %u of lane '%s' (kernel %s) did not "
-					"start within %u ms: other work may hold the "
-					"multiprocessors",
-					g->name, w->worker, g->lanes[w->lane].name,
-					mr_gpu_kernel_name(w->work), ms);
-			mr_store_relaxed(&g->host_ctl->beat, g->host_ctl->beat + 1);
-			usleep(200);
-		}
+		if (mr_load_relaxed(&g->lanes[w->lane].ctl[w->worker].hello) != 0)
+			continue;
+		if (waited_ns <= ms * 1000000ull)
+			return 1;
+		return mr_err_set(err, -ETIME,
+			"device '%s': worker %u of lane '%s' (kernel %s) did not start within %u "
+			"ms: other work may hold the multiprocessors",
+			g->name, w->worker, g->lanes[w->lane].name, mr_gpu_kernel_name(w->work),
+			ms);
 	}
 	return 0;
 }
 
-int mr_gpu_kernels_start(struct mr_gpu *g, uint64_t launches, const uint32_t blocks[MR_WORK_COUNT],
-	struct mr_err *err)
+/* The host is there for all of them, whichever is late. */
+static int wait_hello(struct mr_gpu *const *gpus, uint32_t count, struct mr_err *err)
 {
-	int rc = load(g, err);
+	uint64_t start_ns = mr_clock_ns();
 
-	if (rc == 0)
-		rc = check_resident(g, blocks, err);
+	for (;;) {
+		uint64_t waited_ns = mr_clock_ns() - start_ns;
+		bool missing = false;
+
+		for (uint32_t i = 0; i < count; i++) {
+			int rc = look(gpus[i], waited_ns, err);
+
+			if (rc < 0)
+				return rc;
+			missing |= rc > 0;
+		}
+		if (!missing)
+			return 0;
+		usleep(200);
+	}
+}
+
+static int start_job(void *arg, struct mr_err *err)
+{
+	struct mr_gpu *g = arg;
+	int rc = 0;
+
+	g->launched = true;
 	for (uint32_t k = 0; rc == 0 && k < MR_WORK_COUNT; k++)
-		if (blocks[k] != 0)
+		if (g->blocks[k] != 0)
 			rc = mr_gpu_drv_launch(g->module, mr_gpu_kernel_name((enum mr_work)k),
-				blocks[k], MR_GPU_BLOCK_THREADS,
-				launches + k * sizeof(struct mr_launch), &g->launch[k], err);
+				g->blocks[k], MR_GPU_BLOCK_THREADS,
+				g->launches + k * sizeof(struct mr_launch), &g->launch[k], err);
+	return rc == 0 ? mr_gpu_probe_start(g, err) : rc;
+}
+
+static int end_job(void *arg, struct mr_err *err)
+{
+	return mr_gpu_launch_free(arg, err) == -ETIMEDOUT ? -ETIMEDOUT : 0;
+}
+
+/* A job that notes where it was left behind. */
+static int job(struct mr_gpu *g, const char *what, mr_gpu_job_fn *fn, struct mr_err *err)
+{
+	struct mr_err why = {0};
+	int rc;
+
+	if (g->abandoned)
+		return mr_err_set(err, -ETIMEDOUT, "%s", g->lost.msg);
+	rc = mr_gpu_job(g->name, what, g->driver_ms, fn, g, &why);
+	if (rc == -ETIMEDOUT)
+		mr_gpu_abandon(g, &why);
+	return rc < 0 ? mr_err_set(err, rc, "%s", why.msg) : 0;
+}
+
+int mr_gpu_launch(struct mr_gpu *const *gpus, uint32_t count, struct mr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (gpus[i]->host_ctl == NULL || gpus[i]->launched)
+			return mr_err_set(err, -EINVAL,
+				"device '%s': not loaded, or launched before", gpus[i]->name);
+	for (uint32_t i = 0; rc == 0 && i < count; i++)
+		rc = job(gpus[i], "launching its kernels", start_job, err);
 	if (rc == 0)
-		rc = mr_gpu_probe_start(g, err);
-	if (rc == 0)
-		rc = wait_hello(g, err);
-	g->watch_ns = mr_clock_ns();
+		rc = wait_hello(gpus, count, err);
+	for (uint32_t i = 0; i < count; i++) {
+		gpus[i]->watch_ns = mr_clock_ns();
+		if (rc < 0)
+			(void)!job(gpus[i], "ending its kernels", end_job, NULL);
+	}
 	return rc;
 }
 

@@ -162,8 +162,7 @@ static void number_workers(struct mr_gpu *g, struct mr_worker_map *maps, struct 
 }
 
 static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct image *im,
-	uint32_t host_timeout_ms, uint64_t *ret_launches, uint32_t blocks[MR_WORK_COUNT],
-	struct mr_err *err)
+	uint32_t host_timeout_ms, struct mr_err *err)
 {
 	struct mr_lane_dev *dev = (struct mr_lane_dev *)im->data;
 	struct mr_launch *launch = (struct mr_launch *)(im->data + im->launches);
@@ -197,9 +196,9 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 		launch[k].host_ctl = host_ctl;
 		launch[k].host_timeout_ns = (uint64_t)host_timeout_ms * 1000000u;
 		launch[k].backoff_ns = BACKOFF_NS;
-		blocks[k] = launch[k].blocks;
+		g->blocks[k] = launch[k].blocks;
 	}
-	*ret_launches = base + im->launches;
+	g->launches = base + im->launches;
 	return mr_gpu_drv_upload(g->drv, base, im->data, im->bytes, err);
 }
 
@@ -231,37 +230,34 @@ static int check_lane(const struct mr_gpu *g, const struct mr_gpu_lane *l, struc
 	return 0;
 }
 
-struct launch_job {
+struct load_job {
 	struct mr_gpu *g;
 	const struct mr_gpu_lane *lanes;
 	uint32_t host_timeout_ms;
 	struct image image;
 };
 
-static int launch_job(void *arg, struct mr_err *err)
+static int load_job(void *arg, struct mr_err *err)
 {
-	struct launch_job *j = arg;
-	uint32_t blocks[MR_WORK_COUNT] = {0};
-	uint64_t launches = 0;
-	/* All that could wait behind a running kernel comes before the first launch. */
-	int rc = upload(j->g, j->lanes, &j->image, j->host_timeout_ms, &launches, blocks, err);
+	struct load_job *j = arg;
+	int rc = upload(j->g, j->lanes, &j->image, j->host_timeout_ms, err);
 
 	if (rc == 0)
-		rc = mr_gpu_kernels_start(j->g, launches, blocks, err);
+		rc = mr_gpu_kernels_load(j->g, err);
 	if (rc < 0 && mr_gpu_launch_free(j->g, err) == -ETIMEDOUT)
 		return -ETIMEDOUT;
 	return rc;
 }
 
-int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lanes_count,
+int mr_gpu_load(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lanes_count,
 	uint32_t host_timeout_ms, struct mr_err *err)
 {
-	struct launch_job job = {g, lanes, host_timeout_ms, {0}};
+	struct load_job job = {g, lanes, host_timeout_ms, {0}};
 	struct mr_err why = {0};
 	int rc = 0;
 
-	if (g->launched)
-		return mr_err_set(err, -EALREADY, "device '%s': launched before", g->name);
+	if (g->loaded)
+		return mr_err_set(err, -EALREADY, "device '%s': loaded before", g->name);
 	if (lanes_count == 0)
 		return mr_err_set(err, -EINVAL, "device '%s': no lanes to launch", g->name);
 	for (uint32_t i = 0; rc == 0 && i < lanes_count; i++)
@@ -275,12 +271,11 @@ int mr_gpu_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t la
 	g->lanes = calloc(lanes_count, sizeof(*g->lanes));
 	g->workers = calloc(g->workers_count, sizeof(*g->workers));
 	g->lanes_count = lanes_count;
-	g->launched = true;
+	g->loaded = true;
 	if (job.image.data == NULL || g->lanes == NULL || g->workers == NULL)
 		rc = mr_err_set(&why, -ENOMEM, "device '%s': out of memory", g->name);
 	if (rc == 0)
-		rc = mr_gpu_job(
-			g->name, "launching its kernels", g->driver_ms, launch_job, &job, &why);
+		rc = mr_gpu_job(g->name, "loading its kernels", g->driver_ms, load_job, &job, &why);
 	if (rc == -ETIMEDOUT) {
 		mr_gpu_abandon(g, &why);
 		return mr_err_set(err, rc, "%s", why.msg);

@@ -69,10 +69,12 @@ struct mr_gpu {
 	struct mr_host_ctl *host_ctl;
 	void *device; /* lanes, maps, launches, accumulated counters */
 	struct mr_gpu_drv_module *module;
+	uint64_t launches; /* the kernel's address of struct mr_launch[MR_WORK_COUNT] */
+	uint32_t blocks[MR_WORK_COUNT];
 	struct mr_gpu_drv_launch *launch[MR_WORK_COUNT];
 	struct mr_gpu_worker *workers;
 	uint32_t workers_count;
-	bool launched, stopped;
+	bool loaded, launched, stopped;
 	uint32_t driver_ms; /* longest time for one call of a job; 0: for ever */
 	bool abandoned;     /* a job or the prober is left in the driver; */
 	struct mr_err lost; /* why */
@@ -115,9 +117,8 @@ const char *mr_gpu_words(const struct mr_gpu *g, const struct mr_err *words);
 MR_MUST_USE int mr_gpu_device_alloc(
 	struct mr_gpu *g, size_t bytes, const char *what, void **ret_ptr, struct mr_err *err);
 
-/* mr_gpu_kernel.c: the image, whether its kernels fit, and their start. */
-MR_MUST_USE int mr_gpu_kernels_start(struct mr_gpu *g, uint64_t launches,
-	const uint32_t blocks[MR_WORK_COUNT], struct mr_err *err);
+/* mr_gpu_kernel.c: the image, and whether its kernels fit; inside a job. */
+MR_MUST_USE int mr_gpu_kernels_load(struct mr_gpu *g, struct mr_err *err);
 
 /* mr_gpu_probe.c: init and fini frame the life of an open device. */
 void mr_gpu_probe_init(struct mr_gpu_probe *p);
@@ -133,8 +134,8 @@ MR_MUST_USE int mr_gpu_probe_wait(struct mr_gpu *g, uint32_t timeout_ms, struct 
 bool mr_gpu_probe_ended(struct mr_gpu *g, uint32_t *ret_answers, struct mr_err *err);
 
 /*
- * Undoes what launch allocated, as far as it came; mr_gpu_launch.c. -ETIMEDOUT: the
- * prober is left in the driver, and nothing was undone; -EBUSY: a kernel stays.
+ * Ends what was launched and undoes what load allocated, as far as it came; mr_gpu_launch.c.
+ * -ETIMEDOUT: the prober is left in the driver, and nothing was undone; -EBUSY: a kernel stays.
  */
 MR_MUST_USE int mr_gpu_launch_free(struct mr_gpu *g, struct mr_err *err);
 

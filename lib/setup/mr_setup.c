@@ -303,7 +303,7 @@ static void guard_down(struct mr_setup *s)
 	mr_guard_fini(&s->guard);
 }
 
-static int launch_device(struct mr_setup *s, uint32_t device, struct mr_err *err)
+static int load_device(struct mr_setup *s, uint32_t device, struct mr_err *err)
 {
 	struct mr_setup_device *d = &s->devices[device];
 	struct mr_gpu_lane *lanes = calloc(s->plan->lanes_count, sizeof(*lanes));
@@ -340,20 +340,26 @@ static int launch_device(struct mr_setup *s, uint32_t device, struct mr_err *err
 			.slots_given = &s->lanes[i].lane->pub.counters.c[MR_C_slots_given]};
 	}
 	rc = d->lanes == 0 ? 0
-			   : mr_gpu_launch(d->gpu, lanes, d->lanes, s->plan->host_timeout_ms, err);
+			   : mr_gpu_load(d->gpu, lanes, d->lanes, s->plan->host_timeout_ms, err);
 	free(lanes);
 	return rc;
 }
 
 static int launch_up(struct mr_setup *s, struct mr_err *err)
 {
+	struct mr_gpu *gpus[MR_DEVICES_MAX];
+	uint32_t count = 0;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < s->plan->lanes_count; i++)
 		rc = mr_setup_lane_prepare(s, i, err);
 	for (uint32_t i = 0; rc == 0 && i < s->plan->devices_count; i++)
-		rc = launch_device(s, i, err);
-	return rc;
+		rc = load_device(s, i, err);
+	/* The last, and all at once: kernels leave when the host is busy for too long. */
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		if (s->devices[i].lanes > 0)
+			gpus[count++] = s->devices[i].gpu;
+	return rc == 0 ? mr_gpu_launch(gpus, count, err) : rc;
 }
 
 static void launch_down(struct mr_setup *s)

@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -96,11 +97,19 @@ static void rig_lanes(struct rig *r, enum mr_gpu_memory memory)
 	stage(r, 1, "drop", 6);
 }
 
+static int load_and_launch(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t count,
+	uint32_t host_timeout_ms, struct mr_err *err)
+{
+	int rc = mr_gpu_load(g, lanes, count, host_timeout_ms, err);
+
+	return rc == 0 ? mr_gpu_launch(&g, 1, err) : rc;
+}
+
 static void rig_launch(struct rig *r, const char *args, uint32_t host_timeout_ms)
 {
 	rig_open(r, args);
 	rig_lanes(r, MR_GPU_MEMORY_DEVICE);
-	must(r, mr_gpu_launch(r->g, r->lane, 2, host_timeout_ms, &r->err));
+	must(r, load_and_launch(r->g, r->lane, 2, host_timeout_ms, &r->err));
 }
 
 static void rig_close(struct rig *r)
@@ -389,7 +398,7 @@ static void slots_are_served_wherever_packets_and_ready_lie(void **state)
 
 			rig_open(&r, args[i]);
 			rig_lanes(&r, (enum mr_gpu_memory)memory);
-			must(&r, mr_gpu_launch(r.g, r.lane, 2, 0, &r.err));
+			must(&r, load_and_launch(r.g, r.lane, 2, 0, &r.err));
 			assert_true((r.ring[0].in_map != NULL) == (i == 0));
 			serve(&r);
 			rig_close(&r);
@@ -423,44 +432,44 @@ static void a_launch_that_the_abi_cannot_say_is_refused(void **state)
 	(void)state;
 	rig_open(&r, "");
 	rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 0, 0, &r.err), -EINVAL);
+	assert_int_equal(load_and_launch(r.g, r.lane, 0, 0, &r.err), -EINVAL);
 	says(&r, "no lanes");
 	r.lane[1].workers = 0;
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
 	says(&r, "workers");
 	r.lane[1].workers = MR_WORKERS_MAX + 1;
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
 	says(&r, "lane 'body' has too few or too many workers");
 	r.lane[1].workers = 1;
 	r.lane[1].work = MR_WORK_THREAD;
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
 	says(&r, "kernel of header stages");
 	r.lane[1].work = MR_WORK_WARP;
 	r.stages[1][0].counter_base = MR_COUNTERS_MAX - 2;
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
 	says(&r, "counters");
 	r.stages[1][0].counter_base = MR_COUNTERS_MAX - 3;
 	r.lane[1].tx_count = MR_TX_MAX + 1;
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
 	says(&r, "tx list");
 	r.lane[1].tx_count = MR_TX_MAX;
 	r.lane[1].room = (uint32_t)r.region.bytes + 1;
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
 	says(&r, "larger than their region");
 	r.lane[1].room = ROOM;
 	r.lane[1].stages_count = MR_CHAIN_MAX + 1;
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
 	says(&r, "too many stages");
 	/* Nothing was begun, so the right one still goes. */
 	r.lane[1].stages_count = 2;
-	must(&r, mr_gpu_launch(r.g, r.lane, 2, 0, &r.err));
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -EALREADY);
-	says(&r, "launched before");
+	must(&r, load_and_launch(r.g, r.lane, 2, 0, &r.err));
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EALREADY);
+	says(&r, "loaded before");
 	rig_close(&r);
 	rig_open(&r, "");
 	rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
 	r.lane[1].slots = 3;
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
 	says(&r, "lane 'body': ring of 3 slots");
 	rig_close(&r);
 }
@@ -474,14 +483,14 @@ static void more_workers_than_the_device_holds_at_once_are_refused_with_both_num
 	rig_open(&r, "sms=2");
 	rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
 	r.lane[1].workers = 9;
-	assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &r.err), -ENOSPC);
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -ENOSPC);
 	says(&r, "10 workers need 3 multiprocessors at once, it has 2");
 	rig_close(&r);
 	rig_open(&r, "sms=2");
 	rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
 	r.lane[0].workers = 8;
 	r.lane[1].workers = 8;
-	must(&r, mr_gpu_launch(r.g, r.lane, 2, 0, &r.err));
+	must(&r, load_and_launch(r.g, r.lane, 2, 0, &r.err));
 	rig_close(&r);
 }
 
@@ -496,41 +505,97 @@ static void hog(uint64_t argument, uint32_t block, const struct mr_sim_orders *o
 		usleep(1000);
 }
 
-static void a_worker_that_never_starts_is_named_and_can_do_no_harm_later(void **state)
+/* Seven of the eight places of a device with one multiprocessor are taken. */
+struct hogs {
+	struct mr_gpu_drv_module *module;
+	struct mr_gpu_drv_launch *launch;
+	void *word; /* 1: leave */
+};
+
+static void hogs_start(struct hogs *h, int16_t id)
 {
 	static const struct mr_sim_kernel kernels[] = {{"hog", hog}};
 	static const struct mr_sim_image sim_image = {MR_SIM_IMAGE_MAGIC, 1, kernels};
 	const struct mr_gpu_drv_image image = {.sim = &sim_image};
-	struct mr_gpu_drv_module *module;
-	struct mr_gpu_drv_launch *launch;
-	struct mr_gpu_drv *drv;
+	struct mr_gpu_drv *drv = mr_gpu_drv_get(id);
+	struct mr_err err;
 	uint64_t address;
+
+	assert_non_null(drv);
+	assert_int_equal(mr_gpu_drv_host_alloc(drv, PAGE, &h->word, &err), 0);
+	memset(h->word, 0, PAGE);
+	assert_int_equal(mr_gpu_drv_kernel_address(drv, h->word, &address, &err), 0);
+	assert_int_equal(mr_gpu_drv_module_load(drv, &image, &h->module, &err), 0);
+	assert_int_equal(mr_gpu_drv_launch(h->module, "hog", 7, 256, address, &h->launch, &err), 0);
+	for (uint32_t i = 0; i < 7; i++)
+		while (mr_load_acquire((uint32_t *)h->word + 1 + i) == 0)
+			usleep(1000);
+}
+
+static void hogs_end(struct hogs *h)
+{
+	struct mr_err err;
+
+	mr_store_release(h->word, 1);
+	while (mr_gpu_drv_launch_query(h->launch, &err) != 0)
+		usleep(1000);
+	usleep(100000);
+	assert_int_equal(mr_gpu_drv_launch_free(h->launch, &err), 0);
+	assert_int_equal(mr_gpu_drv_module_unload(h->module, &err), 0);
+}
+
+static void a_worker_that_never_starts_is_named_and_can_do_no_harm_later(void **state)
+{
+	struct hogs hogs;
 	struct rig r;
-	void *word;
 
 	(void)state;
 	rig_open(&r, "sms=1");
 	rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
-	drv = mr_gpu_drv_get(rte_gpu_find_next(0, RTE_GPU_ID_ANY));
-	assert_non_null(drv);
-	must(&r, mr_gpu_drv_host_alloc(drv, PAGE, &word, &r.err));
-	memset(word, 0, PAGE);
-	must(&r, mr_gpu_drv_kernel_address(drv, word, &address, &r.err));
-	must(&r, mr_gpu_drv_module_load(drv, &image, &module, &r.err));
-	must(&r, mr_gpu_drv_launch(module, "hog", 7, 256, address, &launch, &r.err));
-	for (uint32_t i = 0; i < 7; i++)
-		while (mr_load_acquire((uint32_t *)word + 1 + i) == 0)
-			usleep(1000);
+	hogs_start(&hogs, rte_gpu_find_next(0, RTE_GPU_ID_ANY));
 	r.lane[1].workers = 2; /* one of them finds a place */
-	assert_int_equal(mr_gpu_launch(r.g, &r.lane[1], 1, 0, &r.err), -ETIME);
+	assert_int_equal(load_and_launch(r.g, &r.lane[1], 1, 0, &r.err), -ETIME);
 	says(&r, "of lane 'body' (kernel mr_kernel_warp) did not start within");
 	/* The late worker's memory is still there, and so is the order to leave. */
-	mr_store_release(word, 1);
-	while (mr_gpu_drv_launch_query(launch, &r.err) != 0)
-		usleep(1000);
-	usleep(100000);
-	must(&r, mr_gpu_drv_launch_free(launch, &r.err));
-	must(&r, mr_gpu_drv_module_unload(module, &r.err));
+	hogs_end(&hogs);
+	rig_close(&r);
+}
+
+static void *make_room(void *hogs)
+{
+	usleep(900000);
+	mr_store_release(((struct hogs *)hogs)->word, 1);
+	return NULL;
+}
+
+static void kernels_of_one_device_outlive_the_wait_for_those_of_another(void **state)
+{
+	struct mr_gpu *late, *both[2];
+	struct hogs hogs;
+	pthread_t thread;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, "");
+	rig_lanes(&r, MR_GPU_MEMORY_HOST);
+	must(&r, mr_gpu_open("g1", "sim,mem=4MiB,sms=1", DRIVER_MS, &late, &r.err));
+	hogs_start(&hogs, rte_gpu_find_next(1, RTE_GPU_ID_ANY));
+	r.lane[1].workers = 2;
+	must(&r, mr_gpu_load(r.g, r.lane, 1, 300, &r.err));
+	must(&r, mr_gpu_load(late, &r.lane[1], 1, 300, &r.err));
+	both[0] = r.g;
+	both[1] = late;
+	assert_int_equal(pthread_create(&thread, NULL, make_room, &hogs), 0);
+	must(&r, mr_gpu_launch(both, 2, &r.err));
+	pthread_join(thread, NULL);
+	assert_int_equal(mr_gpu_watch(r.g, STALL_MS, &r.err), MR_GPU_HEALTHY);
+	assert_int_equal(mr_gpu_watch(late, STALL_MS, &r.err), MR_GPU_HEALTHY);
+	assert_int_equal(mr_gpu_launch(both, 2, &r.err), -EINVAL);
+	assert_int_equal(mr_gpu_watch(r.g, STALL_MS, &r.err), MR_GPU_HEALTHY);
+	must(&r, mr_gpu_stop(late, STALL_MS, &r.err));
+	hogs_end(&hogs);
+	must(&r, mr_gpu_close(late, &r.err));
+	must(&r, mr_gpu_stop(r.g, STALL_MS, &r.err));
 	rig_close(&r);
 }
 
@@ -567,7 +632,7 @@ static void a_device_lost_before_hello_fails_the_launch_with_the_drivers_words(v
 	rig_open(&r, "fault=lost@0");
 	rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
 	/* A worker may have said hello before it died; then the watch finds it. */
-	if (mr_gpu_launch(r.g, r.lane, 2, 0, &r.err) == 0)
+	if (load_and_launch(r.g, r.lane, 2, 0, &r.err) == 0)
 		assert_int_equal(watch_until(&r, STALL_MS), MR_GPU_LOST);
 	says(&r, "CUDA_ERROR_ECC_UNCORRECTABLE");
 	rig_close(&r);
@@ -670,7 +735,7 @@ static uint32_t fail_each(const char *kind, uint32_t k)
 		rig_open(&r, args);
 		rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
 		before = traces_now();
-		rc = mr_gpu_launch(r.g, r.lane, 2, 0, &r.err);
+		rc = load_and_launch(r.g, r.lane, 2, 0, &r.err);
 		if (rc == 0) {
 			rig_close(&r);
 			return k - 1;
@@ -678,7 +743,7 @@ static uint32_t fail_each(const char *kind, uint32_t k)
 		assert_int_equal(rc, r.err.code);
 		says(&r, "CUDA_ERROR_");
 		assert_no_more(before);
-		assert_int_equal(mr_gpu_launch(r.g, r.lane, 2, 0, &err), -EALREADY);
+		assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &err), -EALREADY);
 		must(&r, mr_gpu_stop(r.g, 1, &r.err));
 		mr_gpu_region_free(r.g, &r.region);
 		must(&r, mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_DEVICE, MEMORY, &r.region, &r.err));
@@ -717,6 +782,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(
 			more_workers_than_the_device_holds_at_once_are_refused_with_both_numbers),
 		cmocka_unit_test(a_worker_that_never_starts_is_named_and_can_do_no_harm_later),
+		cmocka_unit_test(kernels_of_one_device_outlive_the_wait_for_those_of_another),
 		cmocka_unit_test(a_lost_device_and_a_dead_worker_are_lost),
 		cmocka_unit_test(
 			a_device_lost_before_hello_fails_the_launch_with_the_drivers_words),
