@@ -2,11 +2,12 @@
 /*
  * What a device does with the persistent kernel, measured without NIC and DPDK.
  *
- *     bench_gpu DEVICE [--quick] [--gemm FATBIN]
+ *     bench_gpu DEVICE [--quick] [--gemm FATBIN] [--name]
  *
- * One line per measurement: a name, what was varied, what came out. Times are of
- * this thread's clock, which plays the lane; ratios are of one run. On the software
- * device every line says so: its figures are the software's.
+ * The first line names the device; with --name there is no other. Then one line per
+ * measurement: a name, what was varied, what came out. Times are of this thread's clock,
+ * which plays the lane; ratios are of one run. On the software device every line says so:
+ * its figures are the software's.
  *
  *     round_trip   give a slot, see it done: CPU -> kernel -> CPU, 1 to 16 in flight
  *     batches      slots a second that one thread can give and take
@@ -373,23 +374,28 @@ static void gemm(const char *path)
 int main(int argc, char **argv)
 {
 	const char *gemm_path = NULL;
+	bool name_only = false;
 
 	for (int i = 2; i < argc; i++) {
 		if (strcmp(argv[i], "--quick") == 0)
 			quick = true;
+		else if (strcmp(argv[i], "--name") == 0)
+			name_only = true;
 		else if (strcmp(argv[i], "--gemm") == 0 && i + 1 < argc)
 			gemm_path = argv[++i];
 		else
 			argc = 0;
 	}
 	if (argc < 2)
-		rig_die("usage: bench_gpu DEVICE [--quick] [--gemm FATBIN]");
+		rig_die("usage: bench_gpu DEVICE [--quick] [--gemm FATBIN] [--name]");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	rig_open(argv[1], &device);
 	printf("device %s, provider %s, driver %d.%d, %d multiprocessors, READY %s\n", device.name,
 		device.cu->provider, device.driver / 1000, device.driver % 1000 / 10,
 		device.multiprocessors,
 		device.can_map ? "can lie in device memory" : "in host memory");
+	if (name_only)
+		return 0;
 	if (device.sim)
 		most_workers = 2;
 	for (int mapped = device.can_map; mapped >= 0; mapped--)

@@ -15,6 +15,8 @@
 #define THREADS 256u /* of a block, as lib/gpu launches them */
 #define HELLO_NS 10000000000ull
 
+uint32_t rig_patience = 1;
+
 void rig_die(const char *format, ...)
 {
 	va_list args;
@@ -275,7 +277,7 @@ void rig_start(struct rig *r)
 	rig_launch(r);
 	for (uint32_t i = 0; i < r->plan.workers; i++)
 		while (mr_load_relaxed(&r->ctl[i].hello) == 0) {
-			if (mr_clock_ns() - began > HELLO_NS)
+			if (mr_clock_ns() - began > rig_patience * HELLO_NS)
 				rig_die("device '%s': worker %u did not start", r->d->name, i);
 			usleep(100);
 		}

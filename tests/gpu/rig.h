@@ -20,6 +20,9 @@
 
 #define RIG_SKIP 77 /* exit status: there is no such device here */
 
+/* How many times longer than usual a device may take; more than 1 below a sanitizer. */
+extern uint32_t rig_patience;
+
 struct rig_device {
 	const struct mr_cuda_api *cu;
 	mr_cu_device id;

@@ -2,12 +2,13 @@
 /*
  * Every stage on a device against the same stage on the software device.
  *
- *     vectors DEVICE [--slots N] [--seed N] [--plant]
+ *     vectors DEVICE [--slots N] [--seed N] [--plant] [--patience N]
  *
  * The same random and hostile slots go through both: frames of every small length
  * and of large ones, lengths and heads that leave the buffer, positions that leave
  * the region. Results, packet memory and counters must be the same to the byte. With
- * --plant one answer of the device is falsified, so that the comparison must fail.
+ * --plant one answer of the device is falsified, so that the comparison must fail. With
+ * --patience the device may take N times as long.
  */
 #include "rig.h"
 
@@ -86,7 +87,7 @@ static const struct mr_desc_out *answer(struct rig *r)
 	const struct mr_slot_out *out;
 
 	while ((out = mr_ring_take(&r->ring)) == NULL)
-		if (mr_clock_ns() - began > 20000000000ull)
+		if (mr_clock_ns() - began > rig_patience * 20000000000ull)
 			rig_die("device '%s': a slot did not come back", r->d->name);
 	return mr_slot_desc_out(out);
 }
@@ -180,11 +181,13 @@ int main(int argc, char **argv)
 			slots = (uint32_t)atoi(argv[++i]);
 		else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
 			state = (uint64_t)atoll(argv[++i]) | 1;
+		else if (strcmp(argv[i], "--patience") == 0 && i + 1 < argc)
+			rig_patience = (uint32_t)atoi(argv[++i]);
 		else
 			argc = 0;
 	}
 	if (argc < 2)
-		rig_die("usage: vectors DEVICE [--slots N] [--seed N] [--plant]");
+		rig_die("usage: vectors DEVICE [--slots N] [--seed N] [--plant] [--patience N]");
 	rig_open(argv[1], &d[0]);
 	rig_open("sim,mem=64MiB", &d[1]);
 	for (uint32_t i = 0; i < MR_STAGE_COUNT; i++)
