@@ -141,7 +141,7 @@ int mr_root_unpack(const char *archive, char ret_folder[64], struct mr_err *err)
 	struct archive *a = archive_read_new();
 	int fd, rc;
 
-	snprintf(ret_folder, 64, "/tmp/millrace-root-XXXXXX");
+	snprintf(ret_folder, 64, "/tmp/millrace-root-%d-XXXXXX", getpid());
 	if (a == NULL || mkdtemp(ret_folder) == NULL) {
 		rc = a == NULL ? -ENOMEM : -errno;
 		ret_folder[0] = '\0';

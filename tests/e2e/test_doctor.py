@@ -303,6 +303,16 @@ def a_capture_of_any_machine_replays_to_the_same_report(s):
 
 
 @case
+def an_archive_of_hwloc_gather_topology_is_a_machine(s):
+    """One leading folder, files as they lie in sysfs and procfs, compressed by bzip2."""
+    r, _, root, _ = ask(s, "pxb_two_switch")
+    tar = s.path / "host.tar.bz2"
+    with tarfile.open(tar, "w:bz2") as t:
+        t.add(root, arcname="host")
+    same_report(r, doctor(s, "--root", tar), "gathered")
+
+
+@case
 def a_capture_names_no_machine(s):
     mac, guid, uuid = "e4:1d:2d:aa:bb:cc", "e41d:2d03:00aa:bbcc", "6fd1b9a4-5c3e-4d1f-9a7b-0123456789ab"
     m = Machine()
@@ -476,8 +486,9 @@ def hostile_archives_end_with_a_sentence_or_a_report(s):
         tar.write_bytes(data)
         r = doctor(s, "--root", tar)
         check("errors" in r.report, f"it is no archive: {r.told()}")
-    left = [p for p in os.listdir("/tmp") if p.startswith("millrace-root-")]
-    check(not left, f"left behind: {left}")
+    for i in s.instances:
+        left = [p for p in os.listdir("/tmp") if p.startswith(f"millrace-root-{i.process.pid}-")]
+        check(not left, f"left behind: {left}")
 
 
 sys.exit(main())
