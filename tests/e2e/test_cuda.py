@@ -180,8 +180,8 @@ def a_driver_call_that_never_returns_at_the_start_ends_the_start(s):
             ("cuInit", 1, "opening it"),
             ("cuDevicePrimaryCtxRetain", 1, "opening it"),
             ("cuMemHostAlloc", 1, "allocating packet memory"),
-            ("cuMemAlloc_v2", 2, "launching its kernels"),
-            ("cuModuleLoadData", 1, "launching its kernels"),
+            ("cuMemAlloc_v2", 2, "loading its kernels"),
+            ("cuModuleLoadData", 1, "loading its kernels"),
             ("cuLaunchKernel", 2, "launching its kernels"),
         )
     ]
