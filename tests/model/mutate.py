@@ -69,7 +69,7 @@ FAULTS = {
     "capability_beyond": [
         ("bool visited[MR_PCI_CONFIG_BYTES / 4]", "bool visited[MR_PCI_CONFIG_BYTES / 4 - 32]")
     ],
-    "list_beyond": [("i <= to && i < count", "i <= to && i <= count")],
+    "list_beyond": [("i <= to && i < count", "i <= to && count != 0")],
     "backlog_beyond": [("q->head++ & q->mask;", "q->head++ % (q->mask + 2);")],
 }
 
