@@ -27,7 +27,7 @@ import threading
 import time
 
 from harness import (
-    CLEAN, FAILURE, PATIENCE, Failed, Result, Skipped, case, check, check_equal, complaints,
+    CLEAN, CONFIG, PATIENCE, Failed, Result, Skipped, case, check, check_equal, complaints,
     config, judge, lane, main,
 )  # fmt: skip
 
@@ -321,7 +321,7 @@ def a_second_start_of_a_name_is_refused_and_harms_nothing(s):
     site = Site(s)
     first = Run(site).read_until(RUNS).read_on()
     second = Run(site, "--duration", "0.15").read_on()
-    r = judge(second.ended(), FAILURE)
+    r = judge(second.ended(), CONFIG)
     said = [c for c in complaints(r.stderr) if not c.startswith("millrace: step ")]
     check_equal(len(said), 1, f"sentences: {r.told()}")
     told = s.command("stats", "--name", site.name)
