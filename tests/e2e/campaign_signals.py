@@ -119,6 +119,9 @@ class Run:
             cwd=site.s.path, env=site.s.env, stdout=self.out, stderr=writer,
         )  # fmt: skip
         os.close(writer)
+        # One that a failed case leaves behind ends with the scratch folder.
+        self.err = self.out
+        site.s.instances.append(self)
 
     def read_until(self, word):
         """Reads up to the line with that word and no further."""
