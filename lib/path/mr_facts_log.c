@@ -76,11 +76,11 @@ static void judge_line(struct log *log, const char *line)
 		note(k, &k->log_oops, line);
 	else
 		matters = false;
-	if (matters && log->kept != NULL) {
+	if (matters && log->kept != NULL && log->kept_bytes <= LOG_BYTES_MAX) {
 		size_t n = strcspn(line, "\n");
 		char *grown = realloc(log->kept, log->kept_bytes + n + 2);
 
-		if (grown == NULL || log->kept_bytes > LOG_BYTES_MAX)
+		if (grown == NULL)
 			return;
 		log->kept = grown;
 		memcpy(grown + log->kept_bytes, line, n);
