@@ -24,27 +24,23 @@ void mr_gpu_call_follow(struct mr_gpu_call *c)
 	followed = c;
 }
 
-const char *mr_gpu_call_name(struct mr_gpu_call *c)
+const char *mr_gpu_call_name(struct mr_gpu_call *c, uint64_t *ret_since_ns)
 {
 	const char *name;
 
 	pthread_mutex_lock(&c->lock);
 	name = c->name;
+	*ret_since_ns = c->since_ns;
 	pthread_mutex_unlock(&c->lock);
 	return name;
 }
 
-const char *mr_gpu_call_abandon(struct mr_gpu_call *c, uint64_t older_ns)
+bool mr_gpu_call_abandon(struct mr_gpu_call *c, uint64_t since_ns)
 {
-	const char *name = NULL;
-
 	pthread_mutex_lock(&c->lock);
-	if (c->name != NULL && mr_clock_ns() - c->since_ns >= older_ns) {
-		c->abandoned = true;
-		name = c->name;
-	}
+	c->abandoned |= c->name != NULL && c->since_ns == since_ns;
 	pthread_mutex_unlock(&c->lock);
-	return name;
+	return c->abandoned;
 }
 
 /* An abandoned call keeps its name. */

@@ -36,15 +36,17 @@ void mr_gpu_call_fini(struct mr_gpu_call *c);
 /* From here on this thread's calls are noted in c; NULL: no more. */
 void mr_gpu_call_follow(struct mr_gpu_call *c);
 
-/* NULL: the thread is not in the driver. The name lives for ever. */
-const char *mr_gpu_call_name(struct mr_gpu_call *c);
+/*
+ * The call that the thread is in, by a name that lives for ever, and when it began, which
+ * tells one call from the next; NULL: the thread is not in the driver.
+ */
+const char *mr_gpu_call_name(struct mr_gpu_call *c, uint64_t *ret_since_ns);
 
 /*
- * If the thread has been in one call for older_ns or longer, it is left there: the call's
- * name is returned, and nothing that the thread did not own before may be expected of it.
- * NULL: it is not, and nothing has changed.
+ * Leaves the thread in the call that began at since_ns: nothing that it did not own before
+ * may be expected of it. False: it has gone on, and nothing has changed.
  */
-const char *mr_gpu_call_abandon(struct mr_gpu_call *c, uint64_t older_ns);
+bool mr_gpu_call_abandon(struct mr_gpu_call *c, uint64_t since_ns);
 
 /* Around every call of the driver; left passes the result through. */
 void mr_gpu_call_entered(const char *name);

@@ -173,9 +173,20 @@ const struct mr_gpu_info *mr_gpu_info(const struct mr_gpu *g)
 	return &g->info;
 }
 
-int mr_gpu_flush(struct mr_gpu *g)
+int mr_gpu_flush(struct mr_gpu *g, uint32_t lane)
 {
-	return mr_gpu_drv_flush(g->drv, NULL);
+	struct mr_gpu_lane_run *l = &g->lanes[lane];
+	struct mr_err err = {0};
+	int rc;
+
+	mr_gpu_call_follow(&l->flush);
+	rc = mr_gpu_drv_flush(g->drv, &err);
+	mr_gpu_call_follow(NULL);
+	if (rc < 0 && mr_load_relaxed(&l->flush_failed) == 0) {
+		l->flush_err = err;
+		mr_store_release(&l->flush_failed, 1);
+	}
+	return rc;
 }
 
 bool mr_gpu_is_sim(const struct mr_gpu *g)

@@ -88,10 +88,12 @@ MR_MUST_USE int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory,
 void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region);
 
 /*
- * mr_gpu_flush makes what the NIC wrote visible to running kernels; a lane calls
- * it per slot where info.flush_needed. Returns 0 or -errno. Any thread.
+ * mr_gpu_flush makes what the NIC wrote visible to running kernels; lane i calls it
+ * per slot where info.flush_needed, between launch and close, from its own thread.
+ * Returns 0 or -errno; then the slot must not be given, and the watch says LOST. It says
+ * so too when a flush does not return.
  */
-int mr_gpu_flush(struct mr_gpu *g);
+int mr_gpu_flush(struct mr_gpu *g, uint32_t lane);
 
 /* One stage of a lane's chain. */
 struct mr_gpu_stage {

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #define LOOK_MS 20u
+#define LOOK_STEP_NS 200000000u
 
 /* Some job of this process was left in the driver, perhaps with locks of DPDK's. */
 static uint32_t left_behind;
@@ -58,6 +59,24 @@ static bool wait_done(struct job *j)
 	return done;
 }
 
+/* How long one call has been waited for, without the time in which nobody could wait. */
+struct wait {
+	uint64_t since_ns, look_ns, waited_ns;
+};
+
+static const char *look(struct job *j, struct wait *w)
+{
+	uint64_t now = mr_clock_ns(), step = now - w->look_ns, since;
+	const char *call = mr_gpu_call_name(&j->call, &since);
+
+	w->waited_ns += step < LOOK_STEP_NS ? step : LOOK_STEP_NS;
+	if (since != w->since_ns)
+		w->waited_ns = 0;
+	w->since_ns = since;
+	w->look_ns = now;
+	return call;
+}
+
 static int job_start(struct job *j, pthread_t *ret_thread)
 {
 	pthread_condattr_t monotonic;
@@ -92,6 +111,7 @@ int mr_gpu_job(const char *device, const char *what, uint32_t timeout_ms, mr_gpu
 	void *arg, struct mr_err *err)
 {
 	struct job *j = calloc(1, sizeof(*j));
+	struct wait w = {0};
 	pthread_t thread;
 	int rc;
 
@@ -106,11 +126,11 @@ int mr_gpu_job(const char *device, const char *what, uint32_t timeout_ms, mr_gpu
 			err, -rc, "device '%s': starting a thread: %s", device, strerror(rc));
 	}
 	while (!wait_done(j)) {
-		const char *call = timeout_ms == 0
-			? NULL
-			: mr_gpu_call_abandon(&j->call, (uint64_t)timeout_ms * 1000000u);
+		const char *call = look(j, &w);
 
-		if (call == NULL)
+		if (timeout_ms == 0 || call == NULL ||
+			w.waited_ns < (uint64_t)timeout_ms * 1000000u ||
+			!mr_gpu_call_abandon(&j->call, w.since_ns))
 			continue;
 		pthread_detach(thread);
 		mr_store_relaxed(&left_behind, 1);

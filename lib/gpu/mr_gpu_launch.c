@@ -272,6 +272,8 @@ int mr_gpu_load(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lane
 	g->workers = calloc(g->workers_count, sizeof(*g->workers));
 	g->lanes_count = lanes_count;
 	g->loaded = true;
+	for (uint32_t i = 0; g->lanes != NULL && i < lanes_count; i++)
+		mr_gpu_call_init(&g->lanes[i].flush);
 	if (job.image.data == NULL || g->lanes == NULL || g->workers == NULL)
 		rc = mr_err_set(&why, -ENOMEM, "device '%s': out of memory", g->name);
 	if (rc == 0)
@@ -300,6 +302,7 @@ int mr_gpu_launch_free(struct mr_gpu *g, struct mr_err *err)
 	for (uint32_t i = 0; gone && g->lanes != NULL && i < g->lanes_count; i++) {
 		struct mr_gpu_lane_run *l = &g->lanes[i];
 
+		mr_gpu_call_fini(&l->flush);
 		if (l->in_map != NULL)
 			(void)rte_gpu_mem_cpu_unmap(g->id, l->in_device);
 		if (l->in_device != NULL)

@@ -31,6 +31,11 @@ struct mr_gpu_lane_run {
 	void *in_device, *in_map; /* READY in GPU memory, and the CPU's mapping */
 	struct mr_worker_ctl *ctl;
 	uint64_t *counters; /* [workers][MR_COUNTERS_MAX] */
+
+	struct mr_gpu_call flush; /* the driver call that the lane is in */
+	uint32_t flush_failed;    /* the lane sets it, once, after flush_err */
+	struct mr_err flush_err;
+	uint64_t flush_since, flush_ns; /* the watch's: which call it saw, and when first */
 };
 
 /*

@@ -119,7 +119,7 @@ int mr_gpu_probe_start(struct mr_gpu *g, struct mr_err *err)
 int mr_gpu_probe_wait(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
 {
 	struct mr_gpu_probe *p = &g->probe;
-	uint64_t deadline = mr_clock_ns() + (uint64_t)timeout_ms * 1000000u;
+	uint64_t deadline = mr_clock_ns() + (uint64_t)timeout_ms * 1000000u, since;
 	const char *call;
 	bool left, running;
 
@@ -137,7 +137,8 @@ int mr_gpu_probe_wait(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
 	running = p->running;
 	pthread_mutex_unlock(&p->lock);
 	if (!left) {
-		call = mr_gpu_call_abandon(&p->call, 0);
+		call = mr_gpu_call_name(&p->call, &since);
+		(void)mr_gpu_call_abandon(&p->call, since);
 		return mr_err_set(err, -ETIME,
 			"device '%s': %s does not return; the device is left as it is until the "
 			"process ends",

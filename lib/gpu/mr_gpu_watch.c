@@ -21,6 +21,7 @@ static bool host_was_silent(const struct mr_gpu *g)
 static enum mr_gpu_health judge_device(struct mr_gpu *g, uint64_t limit_ns, struct mr_err *err)
 {
 	const char *call;
+	uint64_t since;
 	uint32_t answers;
 	/* Asked first: what the workers left in their lines is then complete. */
 	bool ended = mr_gpu_probe_ended(g, &answers, err);
@@ -41,7 +42,7 @@ static enum mr_gpu_health judge_device(struct mr_gpu *g, uint64_t limit_ns, stru
 	}
 	if (g->watch_now_ns - g->answers_ns <= limit_ns)
 		return MR_GPU_HEALTHY;
-	call = mr_gpu_call_name(&g->probe.call);
+	call = mr_gpu_call_name(&g->probe.call, &since);
 	mr_err_set(err, -EIO, "device '%s': the driver has not answered for %u ms%s%s", g->name,
 		(uint32_t)(limit_ns / 1000000u), call != NULL ? ", in " : "",
 		call != NULL ? call : "");
@@ -90,6 +91,29 @@ static enum mr_gpu_health judge_worker(
 	return MR_GPU_HEALTHY;
 }
 
+/* A lane whose flush failed has stopped; one whose flush hangs cannot say so itself. */
+static enum mr_gpu_health judge_flush(
+	struct mr_gpu *g, struct mr_gpu_lane_run *l, uint64_t limit_ns, struct mr_err *err)
+{
+	uint64_t since;
+	const char *call = mr_gpu_call_name(&l->flush, &since);
+
+	if (mr_load_acquire(&l->flush_failed) != 0) {
+		mr_err_set(err, -EIO, "lane '%s' cannot flush the NIC's writes and has stopped: %s",
+			l->name, l->flush_err.msg);
+		return MR_GPU_LOST;
+	}
+	if (call == NULL || since != l->flush_since) {
+		l->flush_since = since;
+		l->flush_ns = g->watch_now_ns;
+	}
+	if (g->watch_now_ns - l->flush_ns <= limit_ns)
+		return MR_GPU_HEALTHY;
+	mr_err_set(err, -EIO, "device '%s': %s of lane '%s' has not returned for %u ms", g->name,
+		call, l->name, (uint32_t)(limit_ns / 1000000u));
+	return MR_GPU_LOST;
+}
+
 /* What the kernel's log has to say of this device since the last look. */
 static enum mr_gpu_health judge_klog(struct mr_gpu *g, struct mr_err *err)
 {
@@ -134,6 +158,8 @@ enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_e
 	health = judge_klog(g, err);
 	if (health == MR_GPU_HEALTHY)
 		health = judge_device(g, limit_ns, err);
+	for (uint32_t i = 0; health == MR_GPU_HEALTHY && i < g->lanes_count; i++)
+		health = judge_flush(g, &g->lanes[i], limit_ns, err);
 	for (uint32_t i = 0; health == MR_GPU_HEALTHY && i < g->workers_count; i++)
 		health = judge_worker(g, &g->workers[i], limit_ns, err);
 	if (health == MR_GPU_HEALTHY)

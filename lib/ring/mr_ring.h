@@ -109,6 +109,12 @@ static inline void mr_ring_give(struct mr_ring *r, uint32_t count, uint8_t rx_po
 	mr_ring_give_slot(r, s, count, r->in_map != NULL);
 }
 
+/* mr_ring_withhold takes the open slot out of use for good: it is never seen, never done. */
+static inline void mr_ring_withhold(struct mr_ring *r)
+{
+	r->head += 1;
+}
+
 static inline const struct mr_slot_out *mr_ring_out(const struct mr_ring *r, uint32_t seq)
 {
 	return (const struct mr_slot_out *)(r->out + (size_t)(seq & r->mask) * r->stride);

@@ -69,8 +69,11 @@ static COLD uint32_t full(struct mr_rx *rx)
 
 void mr_rx_give_by_call(struct mr_rx *rx, uint32_t count)
 {
-	if (rx->flush != NULL)
-		(void)rx->flush(rx->flush_arg);
+	/* A kernel that saw this slot could read what was in its buffers before. */
+	if (rx->flush != NULL && rx->flush(rx->flush_arg) != 0) {
+		mr_ring_withhold(rx->ring);
+		return;
+	}
 	mr_ring_give(rx->ring, count, (uint8_t)rx->port);
 }
 

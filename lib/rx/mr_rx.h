@@ -43,7 +43,8 @@ struct mr_rx {
 	uint16_t port, queue;
 	bool shed;
 	bool by_call; /* a flush, or READY in mapped memory: mr_rx_give_by_call */
-	/* For devices that do not order the NIC's writes before READY; NULL elsewhere. */
+	/* For devices that do not order the NIC's writes before READY; NULL elsewhere. A slot
+	 * whose flush fails is withheld: it stays in flight, and so does all behind it. */
 	int (*flush)(void *arg);
 	void *flush_arg;
 };

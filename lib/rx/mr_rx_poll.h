@@ -21,7 +21,7 @@ uint32_t mr_rx_guarded_burst(struct mr_rx *rx, struct rte_mbuf **m, uint32_t n);
 /* Polls with frames in the open slot already, or with no free slot. */
 uint32_t mr_rx_poll_open(struct mr_rx *rx, uint64_t now);
 
-/* Flushes the device if it has to be, and gives the slot wherever READY lies. */
+/* Flushes the device if it has to be, and gives the slot wherever READY lies, or withholds it. */
 void mr_rx_give_by_call(struct mr_rx *rx, uint32_t count);
 
 /* Takes up n frames of a burst whose describe said bytes, and gives the slot if it is due. */

@@ -44,9 +44,11 @@ static int prepare_txq(
 	return 0;
 }
 
-static int flush_device(void *gpu)
+static int flush_device(void *lane)
 {
-	return mr_gpu_flush(gpu);
+	const struct mr_setup_lane *sl = lane;
+
+	return mr_gpu_flush(sl->gpu, sl->launch_index);
 }
 
 int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
@@ -78,7 +80,8 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 		.queue = (uint16_t)p->rx_queue,
 		.shed = p->overload == MR_OVERLOAD_SHED,
 		.flush = mr_gpu_info(gpu)->flush_needed ? flush_device : NULL,
-		.flush_arg = gpu};
+		.flush_arg = sl};
+	sl->gpu = gpu;
 	mr_rx_window_init(&l->rx.window, (uint64_t)(uintptr_t)region->addr, region->bytes, p->room);
 	l->tx.ring = &l->ring;
 	l->tx.counters = &l->counters;
@@ -205,7 +208,9 @@ int mr_setup_lane_join(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	rc = pthread_timedjoin_np(sl->thread, NULL, &until);
 	if (rc != 0)
 		return mr_err_set(err, -ETIME,
-			"lane '%s' did not stop within %d s: its port's driver does not return",
+			"lane '%s' did not stop within %d s: a driver of its ports or its device "
+			"does "
+			"not return",
 			s->plan->lanes[i].name, JOIN_S);
 	sl->joined = true;
 	return 0;

@@ -29,6 +29,7 @@ struct mr_setup_lane {
 	struct mr_lane *lane; /* cache-aligned, of its own */
 	struct rte_mempool *pool;
 	struct mr_gpu_stage stages[MR_CHAIN_MAX];
+	struct mr_gpu *gpu;
 	uint32_t launch_index; /* among the lanes of its device */
 	pthread_t thread;
 	bool created, joined;

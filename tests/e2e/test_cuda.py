@@ -225,6 +225,11 @@ def a_device_that_fails_under_load_ends_the_run_with_status_3_within_seconds(s):
     for words, reason, says in (
         (f"device={PCI} block=cuStreamQuery@8", "gpu_lost", "in cuStreamQuery"),
         (f"device={PCI} fail=cuStreamQuery@8:214", "gpu_lost", "CUDA_ERROR_ECC_UNCORRECTABLE"),
+        (
+            f"device={PCI},ordering=none,flush=host fail=cuFlushGPUDirectRDMAWrites@20:999",
+            "gpu_lost",
+            "lane 'l0' cannot flush the NIC's writes",
+        ),
         (f"device={PCI},fault=lost@300", "gpu_lost", "CUDA_ERROR_ECC_UNCORRECTABLE"),
         (f"device={PCI},fault=die@0:300", "gpu_lost", "CUDA_ERROR_LAUNCH_FAILED"),
         (f"device={PCI},fault=stall@0:300", "gpu_stalled", "has not beaten"),
@@ -250,6 +255,18 @@ def logged(s, klog, line, words=""):
     with open(klog, "a", encoding="utf-8") as f:
         f.write(line + "\n")
     return run
+
+
+@case
+def a_flush_that_never_returns_is_seen_by_the_watch(s):
+    driver = Driver(s, f"device={PCI},ordering=none,flush=host stick=cuFlushGPUDirectRDMAWrites@20")
+    r = s.start(flood(), "--duration", "20").ended()
+    check_equal(r.status, GPU, r.told())
+    said = complaints(r.stderr)
+    check("cuFlushGPUDirectRDMAWrites of lane 'l0' has not returned" in said[0], said[0])
+    check("lane 'l0' did not stop" in said[1] and len(said) == 2, f"sentences: {said}")
+    check(r.seconds < 12, f"ended after {r.seconds:.1f} s")
+    check(driver.lines("blocks"), "not reached")
 
 
 # NVIDIA/NVSentinel #155, leptonai/gpud #1209: a loss without a number, over several lines.

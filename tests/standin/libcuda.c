@@ -10,6 +10,7 @@
  *     version=N             what cuDriverGetVersion says, default 13000
  *     skew=BYTES            cuMemAlloc gives addresses so far behind a page
  *     block=CALL@K          the K-th call of that function never returns, and none after it
+ *     stick=CALL@K          the K-th call of that function never returns, others do
  *     fail=CALL@K:CODE      the K-th call of that function returns CODE
  *     log=FILE              what the driver saw, a line each: "wrong ..." for what an
  *                           application must not do, "left ..." for what it did not give
@@ -50,7 +51,7 @@ static const char *const call_names[CALLS_COUNT] = {
 struct order {
 	enum call call;
 	uint32_t at;
-	bool block;
+	bool block, stick;
 	mr_cu_result code;
 };
 
@@ -149,7 +150,10 @@ static void take_words(const char *words)
 			standin.skew = (size_t)atoi(word + 5);
 		else if (strncmp(word, "block=", 6) == 0)
 			take_order(word, word + 6, true);
-		else if (strncmp(word, "fail=", 5) == 0)
+		else if (strncmp(word, "stick=", 6) == 0) {
+			take_order(word, word + 6, true);
+			standin.order[standin.orders - 1].stick = true;
+		} else if (strncmp(word, "fail=", 5) == 0)
 			take_order(word, word + 5, false);
 		else if (strncmp(word, "log=", 4) == 0)
 			snprintf(standin.log, sizeof(standin.log), "%s", word + 4);
@@ -170,7 +174,7 @@ static __attribute__((constructor)) void standin_start(void)
 static mr_cu_result enter(enum call call)
 {
 	mr_cu_result code = MR_CUDA_SUCCESS;
-	bool blocked;
+	bool stuck = false;
 
 	pthread_mutex_lock(&standin.lock);
 	standin.calls[call]++;
@@ -180,13 +184,14 @@ static mr_cu_result enter(enum call call)
 		if (o->call != call || o->at != standin.calls[call])
 			continue;
 		log_line("%s %s %u", o->block ? "blocks" : "fails", call_names[call], o->at);
-		standin.blocked |= o->block;
+		standin.blocked |= o->block && !o->stick;
+		stuck |= o->block;
 		standin.refused[call]++;
 		code = o->code;
 	}
-	blocked = standin.blocked;
+	stuck |= standin.blocked;
 	pthread_mutex_unlock(&standin.lock);
-	while (blocked)
+	while (stuck)
 		pause();
 	return code;
 }

@@ -339,14 +339,28 @@ static void flushes_reach_the_device_where_they_are_needed(void **state)
 	struct rig r;
 
 	(void)state;
-	rig_open(&r, "ordering=none,flush=host");
+	rig_launch(&r, "ordering=none,flush=host", 0);
 	assert_true(mr_gpu_info(r.g)->flush_needed);
-	assert_int_equal(mr_gpu_flush(r.g), 0);
-	assert_int_equal(mr_gpu_flush(r.g), 0);
+	assert_int_equal(mr_gpu_flush(r.g, 0), 0);
+	assert_int_equal(mr_gpu_flush(r.g, 1), 0);
 	assert_int_equal(mr_cudasim_flushes(0), 2); /* the only device is number 0 */
+	assert_int_equal(mr_gpu_watch(r.g, STALL_MS, &r.err), MR_GPU_HEALTHY);
+	must(&r, mr_gpu_stop(r.g, 2000, &r.err));
 	rig_close(&r);
-	rig_open(&r, "flush=none");
-	assert_int_equal(mr_gpu_flush(r.g), -ENOTSUP);
+}
+
+static void a_flush_that_fails_is_a_lost_device_and_names_its_lane(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_launch(&r, "flush=none", 0);
+	assert_int_equal(mr_gpu_flush(r.g, 1), -ENOTSUP);
+	assert_int_equal(mr_gpu_watch(r.g, STALL_MS, &r.err), MR_GPU_LOST);
+	if (strstr(r.err.msg, "lane 'body' cannot flush") == NULL ||
+		strstr(r.err.msg, "device 'g0'") == NULL)
+		fail_msg("%s", r.err.msg);
+	must(&r, mr_gpu_stop(r.g, 2000, &r.err));
 	rig_close(&r);
 }
 
@@ -776,6 +790,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(regions_are_whole_aligned_pages_that_kernels_can_name),
 		cmocka_unit_test(a_region_that_cannot_be_had_is_refused_with_its_size),
 		cmocka_unit_test(flushes_reach_the_device_where_they_are_needed),
+		cmocka_unit_test(a_flush_that_fails_is_a_lost_device_and_names_its_lane),
 		cmocka_unit_test(slots_are_served_wherever_packets_and_ready_lie),
 		cmocka_unit_test(workers_beat_while_they_poll),
 		cmocka_unit_test(a_launch_that_the_abi_cannot_say_is_refused),

@@ -3,6 +3,7 @@
  * rx and tx of a lane between two rings of DPDK's net_ring driver, with the test
  * playing the kernel: whatever a kernel could answer can be answered here.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -656,6 +657,40 @@ static void slots_finished_out_of_order_leave_in_order(void **state)
 	assert_balanced(w);
 }
 
+static int flush_once(void *arg)
+{
+	uint32_t *flushes = arg;
+
+	return (*flushes)++ == 1 ? -EIO : 0;
+}
+
+/* The kernel could read what was in the slot's buffers before, and the lane send it. */
+static void a_slot_whose_flush_failed_is_never_seen_and_nothing_behind_it_leaves(void **state)
+{
+	struct world *w = *state;
+	uint32_t flushes = 0;
+
+	w->l->rx.flush = flush_once;
+	w->l->rx.flush_arg = &flushes;
+	w->l->rx.by_call = true;
+	w->l->rx.workers = 3;
+	for (uint32_t seq = 0; seq < 3; seq++) {
+		send_frames(2);
+		assert_int_equal(mr_rx_poll(&w->l->rx, seq), 2);
+	}
+	assert_int_equal(flushes, 3);
+	assert_int_equal(mr_load_relaxed(&mr_ring_in(&w->l->ring, 0)->ready), 1);
+	assert_int_not_equal(mr_load_relaxed(&mr_ring_in(&w->l->ring, 1)->ready), 2);
+	assert_int_equal(mr_load_relaxed(&mr_ring_in(&w->l->ring, 2)->ready), 3);
+	finish(w, 0, NULL, NULL);
+	finish(w, 2, NULL, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 4), 2);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 5), 0);
+	assert_int_equal(mr_lane_in_flight(w->l), 4);
+	assert_int_equal(counter(w, MR_C_tx_packets), 2);
+	assert_balanced(w);
+}
+
 static uint16_t make_port(const char *name, struct rte_ring *rx, struct rte_ring *tx)
 {
 	struct rte_eth_conf conf = {0};
@@ -722,6 +757,7 @@ int main(void)
 		CASE(a_port_without_link_loses_at_once_by_name),
 		CASE(without_a_timeout_a_packet_waits_for_ever),
 		CASE(slots_finished_out_of_order_leave_in_order),
+		CASE(a_slot_whose_flush_failed_is_never_seen_and_nothing_behind_it_leaves),
 	};
 
 	if (rte_eal_init((int)(sizeof(argv) / sizeof(argv[0])), argv) < 0)
