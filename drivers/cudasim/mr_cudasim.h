@@ -16,6 +16,10 @@
  * the real driver.
  *
  *     mem=SIZE       device memory, default 1GiB; pages exist when touched
+ *     bar=ADDRESS    device memory is the largest memory BAR of that PCI device, as in
+ *                    bar=0000:00:04.0, of which mem takes a part; NICs then reach it as
+ *                    they reach a GPU. Without the device, blocks and copies end as on a
+ *                    GPU that fell off the bus. Uses SIGBUS
  *     bar=SIZE       how much of it `map` may show the CPU at once, default 256MiB
  *     sms=N          multiprocessors, default 4
  *     ordering=none|owner|all       GPUDirect RDMA writes ordering, default all

@@ -38,6 +38,29 @@ static bool block_must_die(const struct sim_block *b)
 	return __atomic_load_n(&b->orders.fault, __ATOMIC_RELAXED) == MR_SIM_FAULT_DIE;
 }
 
+static void block_run(void *argument)
+{
+	struct sim_block *b = argument;
+
+	b->launch->kernel->entry(b->launch->argument, b->index, &b->orders);
+}
+
+/* Ends every block; those still waiting for a place never start. */
+static void kill_all(struct sim_device *dev)
+{
+	for (struct sim_launch *l = dev->launches; l != NULL; l = l->next)
+		for (uint32_t i = 0; i < l->blocks_count; i++)
+			block_order(&l->block[i], MR_SIM_FAULT_DIE);
+	pthread_cond_broadcast(&dev->changed);
+}
+
+void mr_sim_bus_lost(struct sim_device *dev)
+{
+	if (dev->sticky == MR_CUDA_SUCCESS)
+		dev->sticky = MR_CUDA_ERROR_UNKNOWN;
+	kill_all(dev);
+}
+
 static void *block_main(void *argument)
 {
 	struct sim_block *b = argument;
@@ -45,7 +68,7 @@ static void *block_main(void *argument)
 	struct sim_device *dev = l->dev;
 	const uint32_t places = (uint32_t)dev->options.multiprocessors * SIM_SM_THREADS;
 	char name[16];
-	bool runs;
+	bool runs, left = true;
 
 	snprintf(name, sizeof(name), "mr-sim-%u", b->index % 10000000);
 	(void)pthread_setname_np(pthread_self(), name);
@@ -57,23 +80,16 @@ static void *block_main(void *argument)
 		dev->resident += l->cost;
 	pthread_mutex_unlock(&dev->lock);
 	if (runs)
-		l->kernel->entry(l->argument, b->index, &b->orders);
+		left = mr_sim_bar_try(dev, block_run, b);
 	pthread_mutex_lock(&dev->lock);
 	if (runs)
 		dev->resident -= l->cost;
+	if (!left)
+		mr_sim_bus_lost(dev);
 	l->running--;
 	pthread_cond_broadcast(&dev->changed);
 	pthread_mutex_unlock(&dev->lock);
 	return NULL;
-}
-
-/* Ends every block; those still waiting for a place never start. */
-static void kill_all(struct sim_device *dev)
-{
-	for (struct sim_launch *l = dev->launches; l != NULL; l = l->next)
-		for (uint32_t i = 0; i < l->blocks_count; i++)
-			block_order(&l->block[i], MR_SIM_FAULT_DIE);
-	pthread_cond_broadcast(&dev->changed);
 }
 
 static void fault_order(struct sim_launch *l, const struct sim_fault *f)

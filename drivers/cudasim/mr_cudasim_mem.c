@@ -34,30 +34,35 @@ uint8_t *mr_sim_map_aligned(int fd, size_t bytes)
 	return at;
 }
 
-/* The same bytes at two addresses, or at one without an alias. */
-static int map_twice(
-	bool alias, size_t bytes, int *ret_fd, uint8_t **ret_primary, uint8_t **ret_alias)
+/* Ordinary memory that can be mapped more than once; a file descriptor or -errno. */
+static int memory_file(size_t bytes)
 {
 	int fd = memfd_create("mr-sim", MFD_CLOEXEC);
 	int code;
 
 	if (fd < 0)
 		return -errno;
-	*ret_primary = NULL;
-	if (ftruncate(fd, (off_t)bytes) == 0) {
-		*ret_primary = mr_sim_map_aligned(fd, bytes);
-		*ret_alias = *ret_primary;
-		if (*ret_primary != NULL && alias)
-			*ret_alias = mr_sim_map_aligned(fd, bytes);
-		if (*ret_primary != NULL && *ret_alias != NULL) {
-			*ret_fd = fd;
-			return 0;
-		}
-	}
+	if (ftruncate(fd, (off_t)bytes) == 0)
+		return fd;
+	code = -errno;
+	close(fd);
+	return code;
+}
+
+/* The same bytes at two addresses, or at one without an alias. */
+static int map_twice(int fd, bool alias, size_t bytes, uint8_t **ret_primary, uint8_t **ret_alias)
+{
+	int code;
+
+	*ret_primary = mr_sim_map_aligned(fd, bytes);
+	*ret_alias = *ret_primary;
+	if (*ret_primary != NULL && alias)
+		*ret_alias = mr_sim_map_aligned(fd, bytes);
+	if (*ret_primary != NULL && *ret_alias != NULL)
+		return 0;
 	code = -errno;
 	if (*ret_primary != NULL)
 		munmap(*ret_primary, bytes);
-	close(fd);
 	return code;
 }
 
@@ -72,9 +77,23 @@ int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err)
 {
 	const bool late =
 		dev->options.alias && dev->options.writes_ordering == MR_CU_WRITES_ORDERING_NONE;
-	int rc = map_twice(dev->options.alias && !late, dev->options.mem_bytes, &dev->arena_fd,
-		&dev->arena, &dev->arena_alias);
+	int rc;
 
+	if (dev->options.bar_address[0] != '\0') {
+		rc = mr_sim_bar_open(dev, err);
+		if (rc != 0)
+			return rc;
+		mr_sim_bar_catch();
+	} else {
+		dev->arena_fd = memory_file(dev->options.mem_bytes);
+	}
+	rc = dev->arena_fd < 0 ? dev->arena_fd
+			       : map_twice(dev->arena_fd, dev->options.alias && !late,
+					 dev->options.mem_bytes, &dev->arena, &dev->arena_alias);
+	if (rc != 0 && dev->arena_fd >= 0) {
+		close(dev->arena_fd);
+		dev->arena_fd = -1;
+	}
 	if (rc == 0 && late) {
 		rc = mr_sim_late_init(dev);
 		if (rc != 0)
@@ -269,17 +288,22 @@ mr_cu_result mr_sim_mem_host_alloc(void **ret_ptr, size_t bytes, unsigned int fl
 	struct sim_range range = {.memory = SIM_MEMORY_HOST, .bytes = bytes};
 	mr_cu_result r;
 	struct sim_device *dev = mr_sim_enter(&r);
-	int fd;
+	int fd, rc;
 
 	if (dev == NULL)
 		return r;
 	if (bytes == 0 || (flags & ~known) != 0)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_VALUE);
 	range.span = MR_ALIGN_UP(bytes, SIM_PAGE);
-	if (mr_sim_fault_now(dev, SIM_FAULT_HOSTALLOC) || range.span < bytes ||
-		map_twice(dev->options.alias, range.span, &fd, &range.primary, &range.alias) != 0)
+	if (mr_sim_fault_now(dev, SIM_FAULT_HOSTALLOC) || range.span < bytes)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+	fd = memory_file(range.span);
+	if (fd < 0)
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
+	rc = map_twice(fd, dev->options.alias, range.span, &range.primary, &range.alias);
 	close(fd);
+	if (rc != 0)
+		return mr_sim_leave(dev, MR_CUDA_ERROR_OUT_OF_MEMORY);
 	r = range_add(dev, &range);
 	if (r != MR_CUDA_SUCCESS)
 		unmap_twice(range.primary, range.alias, range.span);

@@ -110,11 +110,6 @@ static int parse_size(const char *key, const char *value, size_t *ret_bytes, str
 	const char *end;
 	uint64_t v;
 
-	if (strcmp(key, "bar") == 0 && strchr(value, ':') != NULL)
-		return mr_err_set(err, -EINVAL,
-			"software device: bar=%s names a PCI device, but only a size can be "
-			"simulated; write for example bar=256MiB",
-			value);
 	if (parse_number(value, max, &end, &v) == 0) {
 		for (size_t i = 0; i < MR_ARRAY_LEN(units); i++) {
 			if (strcmp(end, units[i].unit) != 0 || v > max >> units[i].shift)
@@ -215,8 +210,12 @@ static int parse_option(
 	uint64_t v = 0;
 	int rc;
 
-	if (strcmp(key, "mem") == 0)
+	if (strcmp(key, "mem") == 0) {
+		o->mem_given = true;
 		return parse_size(key, value, &o->mem_bytes, err);
+	}
+	if (strcmp(key, "bar") == 0 && strchr(value, ':') != NULL)
+		return mr_sim_bar_parse(value, o->bar_address, err);
 	if (strcmp(key, "bar") == 0)
 		return parse_size(key, value, &o->bar_bytes, err);
 	if (strcmp(key, "sms") == 0) {
@@ -292,6 +291,11 @@ int mr_sim_options_parse(const char *text, struct sim_options *ret_options, stru
 			return rc;
 	}
 	draw_faults(&o);
+	if (o.bar_address[0] != '\0' && o.writes_ordering == MR_CU_WRITES_ORDERING_NONE)
+		return mr_err_set(err, -EINVAL,
+			"software device: with bar=%s a NIC writes where kernels read, so "
+			"ordering=none and fault=late cannot be played; leave them out",
+			o.bar_address);
 	*ret_options = o;
 	return 0;
 }

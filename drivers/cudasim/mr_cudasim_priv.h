@@ -22,6 +22,7 @@
 #define SIM_SM_THREADS 2048u
 #define SIM_SM_BLOCKS 32u
 #define SIM_BLOCK_THREADS 1024u
+#define SIM_ADDRESS_BYTES 16 /* 0000:00:04.0 */
 
 enum sim_fault_kind {
 	SIM_FAULT_UNUSED,
@@ -50,6 +51,8 @@ struct sim_fault {
 
 struct sim_options {
 	size_t mem_bytes, bar_bytes;
+	bool mem_given;
+	char bar_address[SIM_ADDRESS_BYTES]; /* "": device memory is a memfd */
 	int multiprocessors;
 	int writes_ordering, flush_options;
 	bool gdr, dmabuf, map, alias;
@@ -168,6 +171,19 @@ void mr_sim_late_flush(struct sim_device *dev);
 /* What copies and kernels wrote, towards NICs. */
 void mr_sim_late_publish(struct sim_device *dev);
 void mr_sim_late_fence(void *dev);
+
+/*
+ * A PCI device's BAR as device memory. open sets arena_fd and mem_bytes; catch sets the
+ * handler that try relies on: false means that work() was left where it met a BAR that is
+ * gone. work() must hold nothing that has to be given back.
+ */
+MR_MUST_USE int mr_sim_bar_parse(
+	const char *value, char ret_address[SIM_ADDRESS_BYTES], struct mr_err *err);
+MR_MUST_USE int mr_sim_bar_open(struct sim_device *dev, struct mr_err *err);
+void mr_sim_bar_catch(void);
+/* The device fell off the bus: every call fails, every block ends. Lock held. */
+void mr_sim_bus_lost(struct sim_device *dev);
+bool mr_sim_bar_try(const struct sim_device *dev, void (*work)(void *), void *argument);
 
 /* memory */
 uint8_t *mr_sim_map_aligned(int fd, size_t bytes);

@@ -143,6 +143,16 @@ static void set_exit(struct shared *s)
 	__atomic_store_n(&s->exit, 1, __ATOMIC_RELEASE);
 }
 
+static void a_bar_that_is_not_there_is_named(void **state)
+{
+	struct mr_err err = {0};
+	mr_cu_device dev;
+
+	(void)state;
+	assert_int_equal(mr_cudasim_add("bar=ffff:ff:1f.7", &dev, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "bar=ffff:ff:1f.7: No such file"));
+}
+
 static void options_that_are_wrong_are_refused_by_name(void **state)
 {
 	static const struct {
@@ -153,7 +163,8 @@ static void options_that_are_wrong_are_refused_by_name(void **state)
 		{"mem=64kb", "mem=64kb"},
 		{"mem=99999999999999999999", "mem="},
 		{"mem=17592186044416GiB", "mem="},
-		{"bar=0000:00:04.0", "names a PCI device"},
+		{"bar=0000:00:04", "neither a size nor the address"},
+		{"bar=0000:00:04.0,ordering=none", "ordering=none and fault=late cannot be played"},
 		{"bar=100KiB", "bar=100KiB"},
 		{"sms=0", "sms=0"},
 		{"sms=x", "sms=x"},
@@ -910,6 +921,7 @@ static void errors_have_names_and_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_bar_that_is_not_there_is_named),
 		cmocka_unit_test(options_that_are_wrong_are_refused_by_name),
 		cmocka_unit_test(options_show_as_attributes),
 		cmocka_unit_test(a_call_without_a_context_fails),

@@ -77,7 +77,7 @@ static void wrong_arguments_leave_a_sentence_and_no_device(void **state)
 		{"sim,guard=maybe", "guard=maybe"},
 		{"sim,speed=9", "'speed' is not known"},
 		{"sms=4,sim", "'sim' is not of the form"},
-		{"sim,bar=0000:00:04.0", "names a PCI device"},
+		{"sim,bar=0000:00:04", "neither a size nor the address"},
 		{"device=0000:01:00.0,mem=1GiB", "is an option of the software device"},
 	};
 
