@@ -87,6 +87,19 @@ MR_MUST_USE int mr_gpu_drv_upload(
 MR_MUST_USE int mr_gpu_drv_download(
 	struct mr_gpu_drv *d, void *to, uint64_t from, size_t bytes, struct mr_err *err);
 
+/*
+ * mr_gpu_drv_dmabuf exports the allocation of device memory that holds [ptr, ptr + bytes)
+ * as a dma-buf, for drivers that register memory by one (ibv_reg_dmabuf_mr). *ret_offset
+ * is where ptr lies in it: the distance from the allocation's start, which is a whole page
+ * of the host, so that all of a region shares one dma-buf. The caller closes *ret_fd, after
+ * everything that was registered with it and before the memory is freed.
+ *
+ * -ENOTSUP: the device, the driver or the kernel module has no dma-buf; -EINVAL: not within
+ * one allocation, or the driver's own bounds of it are others.
+ */
+MR_MUST_USE int mr_gpu_drv_dmabuf(struct mr_gpu_drv *d, const void *ptr, size_t bytes, int *ret_fd,
+	uint64_t *ret_offset, struct mr_err *err);
+
 /* Makes NIC writes visible to running kernels (writes_ordering NONE). */
 MR_MUST_USE int mr_gpu_drv_flush(struct mr_gpu_drv *d, struct mr_err *err);
 

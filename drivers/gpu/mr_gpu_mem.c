@@ -407,6 +407,65 @@ int mr_gpu_drv_mem_unmap(struct mr_gpu_drv *d, void *ptr, struct mr_err *err)
 	return rc;
 }
 
+/* The driver's allocation has to hold ours, whole pages of it. */
+static int export_range(
+	struct mr_gpu_drv *d, mr_cu_deviceptr start, size_t bytes, int *ret_fd, struct mr_err *err)
+{
+	mr_cu_deviceptr base = 0;
+	size_t size = 0;
+	mr_cu_result r = MR_GPU_CALL(d->api, cuMemGetAddressRange_v2, &base, &size, start);
+
+	if (r != MR_CUDA_SUCCESS)
+		return mr_gpu_drv_fail(
+			d, err, r, "cuMemGetAddressRange_v2 of 0x%llx", (unsigned long long)start);
+	if (start < base || bytes > size || start - base > size - bytes)
+		return mr_err_set(err, -EINVAL,
+			"device '%s': the allocation of 0x%llx is %zu bytes at 0x%llx for the "
+			"driver, which does not hold %zu bytes",
+			d->name, (unsigned long long)start, size, (unsigned long long)base, bytes);
+	r = MR_GPU_CALL(d->api, cuMemGetHandleForAddressRange, ret_fd, start, bytes,
+		MR_CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+	if (r != MR_CUDA_SUCCESS)
+		return mr_gpu_drv_fail(d, err, r,
+			"cuMemGetHandleForAddressRange of %zu bytes at 0x%llx", bytes,
+			(unsigned long long)start);
+	return 0;
+}
+
+int mr_gpu_drv_dmabuf(struct mr_gpu_drv *d, const void *ptr, size_t bytes, int *ret_fd,
+	uint64_t *ret_offset, struct mr_err *err)
+{
+	const struct mr_gpu_drv_entry *e;
+	mr_cu_deviceptr start = 0;
+	size_t span = 0;
+	int rc;
+
+	if (!d->info.dma_buf || d->api->cuMemGetHandleForAddressRange == NULL)
+		return mr_err_set(err, -ENOTSUP,
+			"device '%s': its memory cannot be exported as a dma-buf (a real device "
+			"needs the open kernel modules and Linux 5.12)",
+			d->name);
+	pthread_mutex_lock(&d->lock);
+	e = bytes != 0 ? entry_holding(d, ptr, bytes) : NULL;
+	if (e != NULL) {
+		start = (mr_cu_deviceptr)(uintptr_t)e->ptr;
+		span = MR_ALIGN_UP(e->bytes, MR_GPU_DRV_PAGE);
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (e == NULL)
+		return mr_err_set(err, -EINVAL,
+			"device '%s': %zu bytes at %p are not within one allocation", d->name,
+			bytes, ptr);
+	rc = mr_gpu_drv_enter(d, err);
+	if (rc != 0)
+		return rc;
+	rc = export_range(d, start, span, ret_fd, err);
+	mr_gpu_drv_leave(d);
+	if (rc == 0)
+		*ret_offset = (uint64_t)(uintptr_t)ptr - start;
+	return rc;
+}
+
 void mr_gpu_drv_mem_free_all(struct mr_gpu_drv *d)
 {
 	struct mr_gpu_drv_entry *e;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int find_id(struct mr_gpu *g, struct mr_err *err)
 {
@@ -213,16 +214,26 @@ struct region_job {
 	struct mr_gpu_region *region;
 };
 
+static void try_dmabuf(struct mr_gpu *g, struct mr_gpu_region *r)
+{
+	uint64_t offset;
+	int fd;
+
+	if (mr_gpu_drv_dmabuf(g->drv, r->addr, r->bytes, &fd, &offset, &r->dmabuf) == 0)
+		close(fd);
+}
+
 static int alloc_job(void *arg, struct mr_err *err)
 {
 	struct mr_gpu *g = ((struct region_job *)arg)->g;
 	struct mr_gpu_region *r = ((struct region_job *)arg)->region;
-
 	int rc;
 
-	if (r->memory == MR_GPU_MEMORY_DEVICE)
+	if (r->memory == MR_GPU_MEMORY_DEVICE) {
 		rc = mr_gpu_device_alloc(g, r->bytes, "packets", &r->addr, err);
-	else
+		if (rc == 0)
+			try_dmabuf(g, r);
+	} else
 		rc = mr_gpu_drv_host_alloc(g->drv, r->bytes, &r->addr, err);
 	if (rc == 0)
 		rc = mr_gpu_drv_kernel_address(g->drv, r->addr, &r->kernel, err);
@@ -252,6 +263,11 @@ int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t byte
 		return mr_err_set(err, -EINVAL,
 			"device '%s': a region of %zu bytes: use 1 byte to just under 256 GiB",
 			g->name, bytes);
+	if (memory == MR_GPU_MEMORY_DEVICE && !g->info.gpudirect_rdma)
+		return mr_err_set(err, -ENOTSUP,
+			"device '%s' (%s) has no GPUDirect RDMA, so no NIC can reach packets in "
+			"its memory: use path: [pinned]",
+			g->name, g->info.name);
 	r.bytes = MR_ALIGN_UP(bytes, MR_GPU_PAGE);
 	rc = mr_gpu_job(g->name, "allocating packet memory", g->driver_ms, alloc_job, &job, &why);
 	if (rc == -ETIMEDOUT)

@@ -73,13 +73,16 @@ enum mr_gpu_memory {
 /*
  * Memory for packets. addr is what DPDK and the NIC use, kernel what kernels use.
  * bytes are rounded up to 64 KiB; -EINVAL: none, or more than positions of 32 bits
- * in MR_UNIT reach (256 GiB).
+ * in MR_UNIT reach (256 GiB); -ENOTSUP: GPU memory, but the GPU has no GPUDirect RDMA.
+ * Whether GPU memory exports as a dma-buf, by which a NIC's driver may register it, is
+ * tried at once; dmabuf has code 0, or says why it does not.
  */
 struct mr_gpu_region {
 	enum mr_gpu_memory memory;
 	void *addr;
 	uint64_t kernel;
 	size_t bytes; /* multiple of 64 KiB; addr is aligned to 64 KiB */
+	struct mr_err dmabuf;
 };
 
 MR_MUST_USE int mr_gpu_region_alloc(struct mr_gpu *g, enum mr_gpu_memory memory, size_t bytes,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_setup_priv.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +62,11 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 	evidence(r, "memory", "PASS", "%s of device '%s', %zu bytes at %p",
 		region->memory == MR_GPU_MEMORY_DEVICE ? "GPU memory" : "page-locked host memory",
 		s->plan->devices[p->device].name, region->bytes, region->addr);
+	if (region->memory == MR_GPU_MEMORY_DEVICE && region->dmabuf.code == 0)
+		evidence(r, "dma_buf", "PASS", "the memory exports as one dma-buf");
+	else if (region->memory == MR_GPU_MEMORY_DEVICE)
+		evidence(r, "dma_buf", region->dmabuf.code == -ENOTSUP ? "NA" : "WARN", "%s",
+			region->dmabuf.msg);
 	for (uint32_t m = 0; m < s->maps_count; m++) {
 		const struct mr_setup_map *map = &s->maps[m];
 		bool used = map->port == p->rx_port;

@@ -4,7 +4,9 @@
 import sys
 
 import frames as fr
-from harness import case, check, check_equal, check_frames, config, lane, main, swapped
+from harness import (
+    FAILURE, case, check, check_equal, check_frames, config, lane, main, swapped,
+)  # fmt: skip
 
 JUMBO = 9014  # an MTU of 9000 and the Ethernet header
 
@@ -195,6 +197,18 @@ def a_single_packet_is_delivered_without_waiting_for_a_full_batch(s):
         r = s.run_idle(one_lane(["l2swap"], batch={"packets": 512, "timeout_us": timeout_us}))
         check_frames(s.frames("out.pcap"), [swapped(f) for f in fr.plain(1)], "output")
         check(r.lane()["latency_ns"]["max"] < 900e6, f"waited: {r.lane()['latency_ns']}")
+
+
+@case
+def gpu_memory_that_a_nic_could_not_reach_is_refused_and_its_dma_buf_is_evidence(s):
+    s.pcap("in.pcap", fr.plain(3))
+    for device, verdict in (("sim", "PASS"), ("sim,dmabuf=0", "NA")):
+        r = s.run_idle(one_lane(["l2swap"], device=device))
+        told = [e["verdict"] for e in r.lane()["evidence"] if e["check"] == "dma_buf"]
+        check_equal(told, [verdict], f"evidence of dma-buf on {device}")
+    r = s.run(one_lane(["l2swap"], device="sim,gdr=0"), status=FAILURE)
+    check("no GPUDirect RDMA" in r.stderr and "path: [pinned]" in r.stderr, r.stderr)
+    s.run_idle(one_lane(["l2swap"], device="sim,gdr=0", path="pinned"))
 
 
 @case

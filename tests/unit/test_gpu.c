@@ -232,6 +232,10 @@ static void an_open_device_says_what_it_is(void **state)
 	assert_true(info->name[0] != '\0');
 	assert_int_equal(info->multiprocessors, 3);
 	assert_false(info->gpudirect_rdma);
+	assert_int_equal(
+		mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_DEVICE, 1, &r.region, &r.err), -ENOTSUP);
+	says(&r, "has no GPUDirect RDMA");
+	must(&r, mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_HOST, 1, &r.region, &r.err));
 	assert_true(info->dma_buf);
 	assert_int_equal(info->writes_ordering, 100);
 	assert_int_equal(info->flush_options, 2);
@@ -243,6 +247,8 @@ static void an_open_device_says_what_it_is(void **state)
 	assert_true(info->gpudirect_rdma);
 	assert_false(info->dma_buf);
 	assert_true(info->can_map);
+	must(&r, mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_DEVICE, 1, &r.region, &r.err));
+	assert_int_equal(r.region.dmabuf.code, -ENOTSUP);
 	rig_close(&r);
 	mr_gpu_close(NULL, NULL);
 }
@@ -276,6 +282,7 @@ static void a_device_that_cannot_be_opened_leaves_a_sentence_and_nothing_else(vo
 static void regions_are_whole_aligned_pages_that_kernels_can_name(void **state)
 {
 	static const size_t sizes[][2] = {{1, PAGE}, {PAGE, PAGE}, {PAGE + 1, 2 * PAGE}};
+	struct traces before;
 	struct rig r;
 
 	(void)state;
@@ -299,6 +306,12 @@ static void regions_are_whole_aligned_pages_that_kernels_can_name(void **state)
 			mr_gpu_region_free(r.g, &a[i]);
 		}
 	}
+	/* GPU memory exports as a dma-buf, of which nothing stays; host memory is not asked. */
+	before = traces_now();
+	must(&r, mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_DEVICE, PAGE, &r.region, &r.err));
+	assert_int_equal(r.region.dmabuf.code, 0);
+	assert_int_equal(traces_now().files, before.files);
+	mr_gpu_region_free(r.g, &r.region);
 	/* All of it was given back; what nobody frees goes with the device. */
 	must(&r, mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_DEVICE, MEMORY, &r.region, &r.err));
 	mr_gpu_close(r.g, NULL);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -281,6 +282,66 @@ static void a_mapping_has_the_size_that_was_asked_for(void **state)
 	rig_close(&g);
 }
 
+static mr_cu_result short_range(mr_cu_deviceptr *ret_base, size_t *ret_bytes, mr_cu_deviceptr ptr)
+{
+	*ret_base = ptr;
+	*ret_bytes = MR_GPU_DRV_PAGE;
+	return MR_CUDA_SUCCESS;
+}
+
+/*
+ * The software device's dma-buf is its whole memory, so only its first allocation lies
+ * where a real one would show it.
+ */
+static void a_dma_buf_shows_the_bytes_at_the_offset_of_their_address(void **state)
+{
+	struct rig g;
+	struct mr_cuda_api cut;
+	uint64_t offset = 1;
+	uint8_t *p, *q;
+	int fd = -1, again = -1;
+	char byte = 0;
+
+	(void)state;
+	rig_open(&g, "mem=1MiB");
+	assert_int_equal(mr_gpu_drv_mem_alloc(g.d, 4 * MR_GPU_DRV_PAGE, 0, (void **)&p, &g.err), 0);
+	assert_int_equal(mr_gpu_drv_mem_alloc(g.d, 100, 0, (void **)&q, &g.err), 0);
+	assert_int_equal(mr_gpu_drv_dmabuf(g.d, p, 1, &fd, &offset, &g.err), 0);
+	assert_int_equal(offset, 0);
+	p[2 * MR_GPU_DRV_PAGE + 77] = 42;
+	assert_int_equal(
+		mr_gpu_drv_dmabuf(g.d, p + 2 * MR_GPU_DRV_PAGE + 77, 9, &again, &offset, &g.err),
+		0);
+	assert_int_equal(offset, 2 * MR_GPU_DRV_PAGE + 77);
+	assert_int_equal(pread(again, &byte, 1, (off_t)offset), 1);
+	assert_int_equal(byte, 42);
+	assert_int_equal(close(fd) | close(again), 0);
+	/* A part of an allocation, not of two, nor of none. */
+	assert_int_equal(mr_gpu_drv_dmabuf(g.d, q, 101, &fd, &offset, &g.err), -EINVAL);
+	assert_int_equal(mr_gpu_drv_dmabuf(g.d, p, 0, &fd, &offset, &g.err), -EINVAL);
+	assert_int_equal(mr_gpu_drv_dmabuf(g.d, &g, 1, &fd, &offset, &g.err), -EINVAL);
+	says(&g, "are not within one allocation");
+	cut = *g.api;
+	rig_close(&g);
+	/* What the driver takes for the allocation decides what may be registered. */
+	cut.cuMemGetAddressRange_v2 = short_range;
+	rig_open_api(&g, "mem=1MiB", &cut);
+	assert_int_equal(mr_gpu_drv_mem_alloc(g.d, 2 * MR_GPU_DRV_PAGE, 0, (void **)&p, &g.err), 0);
+	assert_int_equal(mr_gpu_drv_dmabuf(g.d, p, 1, &fd, &offset, &g.err), -EINVAL);
+	says(&g, "which does not hold 131072 bytes");
+	rig_close(&g);
+	rig_open(&g, "mem=1MiB,dmabuf=0");
+	assert_int_equal(mr_gpu_drv_mem_alloc(g.d, 64, 0, (void **)&p, &g.err), 0);
+	assert_int_equal(mr_gpu_drv_dmabuf(g.d, p, 1, &fd, &offset, &g.err), -ENOTSUP);
+	says(&g, "cannot be exported");
+	rig_close(&g);
+	cut.cuMemGetHandleForAddressRange = NULL;
+	rig_open_api(&g, "mem=1MiB", &cut);
+	assert_int_equal(mr_gpu_drv_mem_alloc(g.d, 64, 0, (void **)&p, &g.err), 0);
+	assert_int_equal(mr_gpu_drv_dmabuf(g.d, p, 1, &fd, &offset, &g.err), -ENOTSUP);
+	rig_close(&g);
+}
+
 static void registered_memory_keeps_its_address(void **state)
 {
 	static char memory[8192];
@@ -520,6 +581,7 @@ int main(void)
 		cmocka_unit_test(memory_is_aligned_where_cuda_is_not),
 		cmocka_unit_test(memory_that_is_not_for_gpudirect_is_refused),
 		cmocka_unit_test(a_mapping_has_the_size_that_was_asked_for),
+		cmocka_unit_test(a_dma_buf_shows_the_bytes_at_the_offset_of_their_address),
 		cmocka_unit_test(registered_memory_keeps_its_address),
 		cmocka_unit_test(copies_arrive_by_either_address),
 		cmocka_unit_test(a_flush_takes_any_option_of_the_mask),
