@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "mr_cmd.h"
+#include "mr_cmd_doctor.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct options {
 /* What a check works with; large, so on the heap. */
 struct check {
 	struct mr_config cfg;
-	struct mr_host host;
+	struct mr_doctor machine; /* read unless --no-host */
 	struct mr_plan plan;
 	struct mr_problems problems;
 };
@@ -48,22 +48,30 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return 0;
 }
 
-static int plan(struct check *c, const struct options *o)
+static int read_machine(struct check *c)
 {
 	struct mr_err err;
+	int rc = mr_doctor_init(&c->machine, "/", &err);
+
+	if (rc == 0)
+		rc = mr_doctor_read(&c->machine, &err);
+	if (rc != 0)
+		mr_problem_add(
+			&c->problems, 0, "", "use --no-host to plan without it", "%s", err.msg);
+	return rc;
+}
+
+static int plan(struct check *c, const struct options *o)
+{
+	static const struct mr_host unknown;
 	int rc = mr_config_load(o->config, &c->cfg, &c->problems);
 
+	if (rc == 0 && !o->no_host)
+		rc = read_machine(c);
 	if (rc != 0)
 		return rc;
-	if (!o->no_host) {
-		rc = mr_host_read("/", &c->host, &err);
-		if (rc != 0) {
-			mr_problem_add(&c->problems, 0, "", "use --no-host to plan without it",
-				"%s", err.msg);
-			return rc;
-		}
-	}
-	return mr_plan_build(&c->cfg, &c->host, o->name, &c->plan, &c->problems);
+	return mr_plan_build(&c->cfg, o->no_host ? &unknown : &c->machine.facts->host, o->name,
+		&c->plan, &c->problems);
 }
 
 static int print_json(json_t *j)
@@ -108,6 +116,7 @@ int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv)
 		mr_cmd_print_plan(&c->plan);
 	}
 	mr_config_free(&c->cfg);
+	mr_doctor_fini(&c->machine);
 	free(c);
 	return status;
 }

@@ -62,7 +62,10 @@ bool mr_doctor_take_check(const char *id, bool set[MR_CHECKS_COUNT])
 
 int mr_doctor_read(struct mr_doctor *d, struct mr_err *err)
 {
-	return mr_facts_read(&d->root, &d->probe, d->facts, err);
+	int rc = mr_facts_read(&d->root, &d->probe, d->facts, err);
+
+	d->facts->host.facts = d->facts;
+	return rc;
 }
 
 /* Where others may write, they could put a socket of their own under our name. */

@@ -95,7 +95,7 @@ static void add_ports(struct mr_plan *p)
 		add(p, "--no-pci");
 	for (uint32_t i = 0; i < p->ports_count; i++)
 		if (p->ports[i].kind == MR_PORT_PCI)
-			add(p, "--allow=%s%s%.440s", p->ports[i].device,
+			add(p, "--allow=%s%s%.439s", p->ports[i].device,
 				p->ports[i].args[0] != '\0' ? "," : "", p->ports[i].args);
 }
 

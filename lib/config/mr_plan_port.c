@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_plan_priv.h"
 
+#include "mr_facts.h"
+#include "mr_mlx5.h"
 #include "mr_nearest.h"
 
 #include <ctype.h>
@@ -159,6 +161,45 @@ static bool parse_vdev(struct mr_plan_port *p, const char *text)
 	return true;
 }
 
+struct refusal {
+	struct mr_plan_work *w;
+	const char *key;
+};
+
+static void refuse_option(void *ctx, const char *sentence, const char *remedy)
+{
+	const struct refusal *r = ctx;
+
+	mr_plan_refuse(r->w, r->key, remedy, "%s", sentence);
+}
+
+/*
+ * What a NIC of another make takes as options is its driver's affair. One that was not
+ * looked at is taken for an mlx5 NIC, the only one that direct lanes can have.
+ */
+static bool is_mlx5(const struct mr_host *h, const char *bdf)
+{
+	uint32_t nic = h->facts != NULL ? mr_facts_find_nic(h->facts, bdf) : MR_FACTS_NONE;
+	const struct mr_facts_pci *pci;
+
+	if (nic == MR_FACTS_NONE)
+		return true;
+	pci = &h->facts->pci[h->facts->nics[nic].pci];
+	return pci->vendor.state != MR_FACT_KNOWN || pci->vendor.v == MR_MLX5_VENDOR;
+}
+
+static void plan_pci(struct mr_plan_work *w, struct mr_plan_port *p, const char *key)
+{
+	struct refusal r = {w, key};
+	char user[MR_TEXT_MAX];
+
+	if (!is_mlx5(w->host, p->device))
+		return;
+	memcpy(user, p->args, sizeof(user));
+	if (mr_mlx5_devargs(user, refuse_option, &r, p->args, MR_PORT_ARGS_MAX) < 0)
+		p->args[0] = '\0'; /* each option was told */
+}
+
 static void plan_port_device(struct mr_plan_work *w, uint32_t i, const char *key)
 {
 	struct mr_plan_port *p = &w->plan->ports[i];
@@ -176,6 +217,7 @@ static void plan_port_device(struct mr_plan_work *w, uint32_t i, const char *key
 	if (parse_pci(text, p->device, &rest)) {
 		p->kind = MR_PORT_PCI;
 		snprintf(p->args, sizeof(p->args), "%s", *rest == ',' ? rest + 1 : "");
+		plan_pci(w, p, key);
 		return;
 	}
 	if (!parse_vdev(p, text)) {

@@ -12,6 +12,7 @@
 #include "mr_plan.h"
 
 #define MR_PLAN_NONE UINT32_MAX
+#define MR_PORT_ARGS_MAX 440u /* of a NIC, behind --allow= and its address */
 
 struct mr_plan_work {
 	const struct mr_config *cfg;

@@ -19,6 +19,8 @@
 
 #define MR_CPUS_MAX 1024u
 
+struct mr_host_facts;
+
 struct mr_host {
 	bool known;    /* false: --no-host, nothing below may be judged by */
 	uint32_t cpus; /* highest possible cpu number + 1 */
@@ -28,6 +30,8 @@ struct mr_host {
 	uint64_t hugepages_free;       /* number of free ones of that size */
 	uint64_t memory_bytes;         /* MemAvailable */
 	bool protection_keys;
+	/* All that was read of the machine (mr_facts.h), this among it; NULL: only this. */
+	const struct mr_host_facts *facts;
 };
 
 struct mr_root;

@@ -151,8 +151,11 @@ int mr_port_tx_queue(struct mr_port *p, uint32_t queue, uint32_t ring, struct mr
 
 int mr_port_start(struct mr_port *p, struct mr_err *err)
 {
-	int rc = rte_eth_dev_start(p->id);
+	int rc = mr_port_mlx5_prepare(p, err);
 
+	if (rc < 0)
+		return rc;
+	rc = rte_eth_dev_start(p->id);
 	if (rc < 0)
 		return FAIL(p, rc, "rte_eth_dev_start");
 	p->started = true;

@@ -89,6 +89,14 @@ MR_MUST_USE int mr_port_tx_queue(
 MR_MUST_USE int mr_port_start(struct mr_port *p, struct mr_err *err);
 
 /*
+ * mr_port_mlx5_prepare, before an mlx5 port starts: registers the mbuf flag by which its
+ * driver may be told not to copy a frame, which it looks up once, at its start. For a
+ * port of another driver it does nothing.
+ */
+MR_MUST_USE int mr_port_mlx5_prepare(const struct mr_port *p, struct mr_err *err);
+bool mr_port_is_mlx5(const struct mr_port *p);
+
+/*
  * stop, close and remove take half-built ports. close gives the driver's buffers
  * back to their pools, which may be freed then; remove ends the device.
  */

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "mr_facts.h"
 #include "mr_plan.h"
 
 #include <errno.h>
@@ -57,6 +58,9 @@ static int build(const char *text)
 {
 	return build_named(text, NULL);
 }
+
+#define MLX5_OURS                                                                                  \
+	"txq_inline_max=0,mprq_en=0,mr_ext_memseg_en=0,mr_mempool_reg_en=0,rxq_pkt_pad_en=1"
 
 #define LANE(name, queue, core, path, more)                                                        \
 	"  - {name: " name ", rx: {port: p0, queue: " queue "}, tx: [{port: p0, queue: " queue     \
@@ -249,9 +253,10 @@ static void port_strings_become_dpdk_devices(void **state)
 			""},
 		{"net_null_x", MR_PORT_VDEV, "net_null_x", "", ""},
 		{"eth_tap0,iface=x", MR_PORT_VDEV, "eth_tap0", "iface=x", ""},
-		{"0000:5E:00.1", MR_PORT_PCI, "0000:5e:00.1", "", ""},
-		{"5e:1f.7,dv_flow_en=1", MR_PORT_PCI, "0000:5e:1f.7", "dv_flow_en=1", ""},
-		{"10000:5e:00.0", MR_PORT_PCI, "10000:5e:00.0", "", ""},
+		{"0000:5E:00.1", MR_PORT_PCI, "0000:5e:00.1", MLX5_OURS, ""},
+		{"5e:1f.7,dv_flow_en=1", MR_PORT_PCI, "0000:5e:1f.7", "dv_flow_en=1," MLX5_OURS,
+			""},
+		{"10000:5e:00.0", MR_PORT_PCI, "10000:5e:00.0", MLX5_OURS, ""},
 		{"kernel:veth0", MR_PORT_KERNEL, "net_pcap_kernel0",
 			"rx_iface_in=veth0,tx_iface=veth0", "veth0"},
 	};
@@ -470,14 +475,14 @@ static void eal_arguments_name_the_instance_and_end_with_the_users(void **state)
 {
 	(void)state;
 	assert_int_equal(build_named("eal: {args: [-v, --match-allocations]}\n"
-				     "log: {level: error}\n" TEXT("sim", "5e:00.0,a=1",
+				     "log: {level: error}\n" TEXT("sim", "5e:00.0,dv_flow_en=1",
 					     LANE("a", "0", "any", "[direct]", "")),
 				 "edge"),
 		0);
 	assert_string_equal(after_arg("--file-prefix"), "millrace-edge");
 	assert_string_equal(after_arg("--iova-mode"), "va");
 	assert_string_equal(after_arg("--log-level"), "*:error");
-	assert_true(has_arg("--allow=0000:5e:00.0,a=1"));
+	assert_true(has_arg("--allow=0000:5e:00.0,dv_flow_en=1," MLX5_OURS));
 	assert_false(has_arg("--no-pci"));
 	assert_false(has_arg("--no-telemetry"));
 	assert_string_equal(plan.eal_args[plan.eal_args_count - 2], "-v");
@@ -615,6 +620,74 @@ static void shipped_configurations_are_planned(void **state)
 	}
 }
 
+/* A NIC that was looked at, of this vendor. */
+static struct mr_host_facts *nic_of(uint64_t vendor)
+{
+	struct mr_host_facts *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->pci_count = f->nics_count = 1;
+	snprintf(f->pci[0].bdf, sizeof(f->pci[0].bdf), "0000:3e:00.0");
+	f->pci[0].vendor = (struct mr_fact_u64){MR_FACT_KNOWN, vendor};
+	set_host(0);
+	host.facts = f;
+	return f;
+}
+
+static void an_mlx5_port_gets_the_options_that_it_needs(void **state)
+{
+	struct mr_host_facts *f = nic_of(0x15b3);
+
+	(void)state;
+	assert_int_equal(build(TEXT("sim", "0000:3e:00.0,dv_flow_en=1",
+				 LANE("l0", "0", "any", "[pinned]", ""))),
+		0);
+	assert_string_equal(plan.ports[0].args, "dv_flow_en=1," MLX5_OURS);
+	assert_true(has_arg("--allow=0000:3e:00.0,dv_flow_en=1," MLX5_OURS));
+	assert_string_equal(after_arg("--iova-mode"), "va");
+	assert_int_equal(build(TEXT("sim", "0000:3e:00.0,mprq_en=1,txq_inline_min=18",
+				 LANE("l0", "0", "any", "[pinned]", ""))),
+		-EINVAL);
+	assert_int_equal(problems.count, 2);
+	assert_string_equal(problems.p[0].key, "ports[0].device");
+	assert_int_equal(problems.p[0].line, 2);
+	free(f);
+}
+
+static void a_nic_of_another_make_keeps_its_own_options(void **state)
+{
+	struct mr_host_facts *f = nic_of(0x1af4);
+
+	(void)state;
+	assert_int_equal(build(TEXT("sim", "0000:3e:00.0,mrg_rxbuf=1",
+				 LANE("l0", "0", "any", "[pinned]", ""))),
+		0);
+	assert_string_equal(plan.ports[0].args, "mrg_rxbuf=1");
+	/* One that was not looked at is taken for an mlx5. */
+	host.facts = NULL;
+	assert_int_equal(
+		build(TEXT("sim", "0000:3e:00.0", LANE("l0", "0", "any", "[pinned]", ""))), 0);
+	assert_string_equal(plan.ports[0].args, MLX5_OURS);
+	free(f);
+}
+
+static void options_of_a_port_are_not_cut(void **state)
+{
+	char text[1024], fill[371];
+
+	(void)state;
+	memset(fill, '1', sizeof(fill) - 1);
+	fill[sizeof(fill) - 1] = '\0';
+	snprintf(text, sizeof(text),
+		"devices: [{name: g0, device: sim}]\n"
+		"ports: [{name: p0, device: \"0000:3e:00.0,tx_pp=%s\"}]\n"
+		"lanes:\n" LANE("l0", "0", "any", "[pinned]", ""),
+		fill);
+	assert_int_equal(build(text), -EINVAL);
+	assert_string_equal(problems.p[0].message,
+		"the port's options are too long together with those that Millrace adds");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -642,6 +715,9 @@ int main(void)
 		cmocka_unit_test_setup(too_little_memory_is_a_warning, setup),
 		cmocka_unit_test_setup(every_bad_configuration_is_refused_as_it_says, setup),
 		cmocka_unit_test_setup(shipped_configurations_are_planned, setup),
+		cmocka_unit_test_setup(an_mlx5_port_gets_the_options_that_it_needs, setup),
+		cmocka_unit_test_setup(a_nic_of_another_make_keeps_its_own_options, setup),
+		cmocka_unit_test_setup(options_of_a_port_are_not_cut, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
