@@ -16,14 +16,17 @@
  * share, and the values it leaves in the view must be the same in all 32. On
  * the host both are called once with rank 0 and size 1.
  *
- * Memory. Only view->frame[0 .. length-1] may be read and written, and, when the
- * head is moved with mr_view_push, the bytes gained. Packet bytes are never
- * reached through `const __restrict__` or __ldg: the NIC rewrites them behind
- * the compiler's back. A stage that reads whole frames does it by mr_frame_load_16
- * and mr_frame_load_1, which the L1 cache never serves. What a thread of a warp
- * has written, the others may read after __syncwarp; a shuffle orders nothing,
- * and between two stages of a chain the kernel does it. No allocation, no printing, no recursion,
- * no globals.
+ * Packets. mr_packet.h is the view: fields that are read and written within the frame
+ * whatever a packet says (mr_get_be, mr_put_le, ...), the header walk (mr_walk), and
+ * moving the frame's ends. mr_sum.h has the checksums.
+ *
+ * Memory. Only view->frame[0 .. length-1] may be read and written, and what moving an
+ * end has gained. Packet bytes are never reached through `const __restrict__` or __ldg:
+ * the NIC rewrites them behind the compiler's back. A stage that reads whole frames does
+ * it by mr_frame_load_16 and mr_frame_load_1, which the L1 cache never serves. What a
+ * thread of a warp has written, the others may read after __syncwarp; a shuffle orders
+ * nothing, and between two stages of a chain the kernel does it. No allocation, no
+ * printing, no recursion, no globals.
  *
  * Counters. mr_count() adds to one of the stage's own counters. They are summed
  * over workers by the host.
@@ -31,7 +34,9 @@
 #ifndef MR_STAGE_H
 #define MR_STAGE_H
 
+#include "mr_packet.h"
 #include "mr_ring_abi.h"
+#include "mr_sum.h"
 #include "mr_sync.h"
 
 /* How a stage divides its work; a lane is served by the kernel of its heaviest stage. */
@@ -46,18 +51,6 @@ enum mr_stage_id {
 #include "mr_stages.def"
 #undef STAGE
 	MR_STAGE_COUNT
-};
-
-/* One packet as a stage sees it. */
-struct mr_view {
-	uint8_t *frame;  /* first byte of the Ethernet header */
-	uint32_t length; /* bytes of the frame, at least MR_FRAME_MIN */
-	uint32_t head;   /* bytes of the buffer before the frame */
-	uint32_t room;   /* bytes of the whole buffer; head + length <= room */
-	uint8_t rx_port; /* DPDK port id it came from */
-	uint8_t verdict; /* enum mr_verdict, MR_TX at the start */
-	uint8_t port;    /* 0 at the start */
-	uint16_t arg;
 };
 
 struct mr_ctx {

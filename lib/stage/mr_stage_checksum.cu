@@ -15,13 +15,6 @@ enum {
 	MR_CHECKSUM_SUM,
 };
 
-MR_HD uint32_t mr_checksum_fold(uint64_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint32_t)sum;
-}
-
 /* The sum of what [begin, end) has of the 16 bytes at p, as little-endian words. */
 MR_HD uint64_t mr_checksum_chunk(const uint8_t *p, const uint8_t *begin, const uint8_t *end)
 {
@@ -46,7 +39,7 @@ MR_HD enum mr_flow mr_stage_checksum(const struct mr_ctx *ctx, struct mr_view *v
 
 	for (const uint8_t *p = v->frame - before + 16 * ctx->rank; p < end; p += 16 * ctx->size)
 		sum += mr_checksum_chunk(p, v->frame, end);
-	sum = mr_checksum_fold(mr_group_sum(ctx, sum));
+	sum = mr_sum_fold(mr_group_sum(ctx, sum));
 	/* The sum of swapped words is the swapped sum (RFC 1071 section 2 B). */
 	if (before % 2 == 0)
 		sum = (sum & 0xff) << 8 | sum >> 8;

@@ -159,6 +159,27 @@ static void check_slot(const struct slot *s)
 			abort();
 }
 
+/* Every frame is walked whatever the chain; what is found lies in it. */
+static void walk_frames(const struct slot *s)
+{
+	const struct mr_desc_in *d = (const struct mr_desc_in *)(s->in + MR_SLOT_HEADER);
+
+	for (uint32_t i = 0; i < checked(s); i++) {
+		struct mr_headers h;
+		struct mr_view v;
+
+		if (!mr_kernel_view(&s->lane, 0, &d[i], &v))
+			continue;
+		mr_walk(&v, 0, &h);
+		if (h.end > v.length || h.l4 > h.end || h.payload > h.end)
+			abort();
+		if ((h.has & MR_HAS_VXLAN) != 0)
+			mr_walk(&v, mr_vxlan_inner(&h), &h);
+		if (h.end > v.length || h.l4 > h.end || h.payload > h.end)
+			abort();
+	}
+}
+
 /* The exit word is set before: the worker takes the one slot that is ready and leaves. */
 static void run_slot(struct slot *s, enum mr_work work)
 {
@@ -206,6 +227,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	build_slot(&s, &in);
 	memcpy(region, in.at, in.left < sizeof(region) ? in.left : sizeof(region));
 	open_frames(&s);
+	walk_frames(&s);
 	run_slot(&s, MR_WORK_THREAD);
 	run_slot(&s, MR_WORK_WARP);
 	free(s.in);

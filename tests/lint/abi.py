@@ -20,6 +20,8 @@ SHARED = [
     "lib/ring/mr_device.h",
     "lib/ring/mr_sync.h",
     "lib/ring/mr_ring.h",
+    "lib/stage/mr_packet.h",
+    "lib/stage/mr_sum.h",
     "lib/stage/mr_stage.h",
 ]
 DEVICE_ONLY = ["lib/stage/mr_kernel.h"]
