@@ -426,13 +426,19 @@ static const struct mr_step {
 	{"lanes", lanes_up, lanes_down},       /* cores */
 	{"serve", serve_up, serve_down},       /* telemetry */
 };
+#define STEPS_ONCE 2u /* instance and EAL: a process's, whatever its plans */
+
+static void take_down(struct mr_setup *s, uint32_t until)
+{
+	while (s->steps_up > until && !s->stuck)
+		steps[--s->steps_up].down(s);
+}
 
 int mr_setup_down(struct mr_setup *s, struct mr_err *err)
 {
 	int rc;
 
-	while (s->steps_up > 0 && !s->stuck)
-		steps[--s->steps_up].down(s);
+	take_down(s, 0);
 	rc = s->left.code;
 	if (rc < 0)
 		(void)mr_err_set(err, rc, "%s", s->left.msg);
@@ -442,40 +448,79 @@ int mr_setup_down(struct mr_setup *s, struct mr_err *err)
 	return rc;
 }
 
+static int bring_up(
+	struct mr_setup *s, mr_setup_before_step *before_step, void *ctx, struct mr_err *err)
+{
+	while (s->steps_up < MR_ARRAY_LEN(steps)) {
+		const struct mr_step *step = &steps[s->steps_up];
+		int rc;
+
+		if (before_step != NULL && !before_step(ctx, step->name))
+			return mr_err_set(
+				err, -ECANCELED, "told to stop before step %s", step->name);
+		rc = step->up(s, err);
+		s->steps_up++; /* also a step that failed half-way is taken down */
+		if (rc < 0) {
+			/* Not every way to fail has the code: EAL calls most by other names. */
+			if (rc == -ENOMEM || rc == -EFBIG || step->up == eal_up)
+				mr_setup_name_limits(err);
+			return rc;
+		}
+	}
+	return 0;
+}
+
 int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, void *ctx,
 	struct mr_setup **ret_setup, struct mr_err *err)
 {
 	struct mr_setup *s = calloc(1, sizeof(*s));
+	int rc;
 
 	if (s == NULL)
 		return mr_err_set(err, -ENOMEM, "out of memory");
 	s->plan = plan;
 	s->guard.key = -1;
 	s->lock_fd = -1;
-	for (uint32_t i = 0; i < MR_ARRAY_LEN(steps); i++) {
-		int rc;
-
-		if (before_step != NULL && !before_step(ctx, steps[i].name)) {
-			rc = mr_setup_down(s, err);
-			if (rc < 0)
-				return rc;
-			return mr_err_set(
-				err, -ECANCELED, "told to stop before step %s", steps[i].name);
-		}
-		rc = steps[i].up(s, err);
-		s->steps_up = i + 1; /* also a step that failed half-way is taken down */
-		if (rc < 0) {
-			/* Not every way to fail has the code: EAL calls most by other names. */
-			if (rc == -ENOMEM || rc == -EFBIG || steps[i].up == eal_up)
-				mr_setup_name_limits(err);
-			/* The first sentence is the cause, but how to end is the last's to say. */
-			if (mr_setup_down(s, NULL) < 0)
-				rc = -ETIMEDOUT;
-			return rc;
-		}
+	rc = bring_up(s, before_step, ctx, err);
+	if (rc == 0) {
+		*ret_setup = s;
+		return 0;
 	}
-	*ret_setup = s;
-	return 0;
+	/* The first sentence is the cause, but how to end is the last's to say. */
+	if (mr_setup_down(s, rc == -ECANCELED ? err : NULL) < 0)
+		rc = -ETIMEDOUT;
+	return rc;
+}
+
+/* What a plan brought up and took down again is as before the first one. */
+static void forget(struct mr_setup *s)
+{
+	memset(s->devices, 0, sizeof(s->devices));
+	memset(s->ports, 0, sizeof(s->ports));
+	memset(s->lanes, 0, sizeof(s->lanes));
+	s->links_ns = 0;
+	s->guard_off = false;
+}
+
+int mr_setup_again(struct mr_setup *s, const struct mr_plan *plan, struct mr_err *err)
+{
+	int rc;
+
+	if (strcmp(plan->name, s->plan->name) != 0)
+		return mr_err_set(err, -EINVAL,
+			"the instance '%s' is up and cannot become '%s' without a new process",
+			s->plan->name, plan->name);
+	take_down(s, STEPS_ONCE);
+	if (s->stuck || s->left.code < 0)
+		return mr_err_set(err, -ETIMEDOUT, "%s",
+			s->left.msg[0] != '\0' ? s->left.msg : "a lane's thread does not end");
+	forget(s);
+	s->plan = plan;
+	rc = bring_up(s, NULL, NULL, err);
+	if (rc == 0)
+		return 0;
+	take_down(s, STEPS_ONCE);
+	return s->stuck || s->left.code < 0 ? -ETIMEDOUT : rc;
 }
 
 static void watch_links(struct mr_setup *s, uint32_t port, bool up)

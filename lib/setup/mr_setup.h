@@ -85,7 +85,16 @@ uint32_t mr_setup_judge(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
  */
 int mr_setup_down(struct mr_setup *s, struct mr_err *err);
 
-/* The source of reports; valid from up to down. */
+/*
+ * mr_setup_again takes everything but the instance and EAL down and brings it up by
+ * another plan of the same name, after a stop that was not -ETIME: for programs that run
+ * many plans in turn. What EAL was started with stays as it is, its memory included. plan
+ * is borrowed from now on. After a failure only the instance and EAL are up, and again and
+ * down may follow; after -ETIMEDOUT only the process's end, by _exit.
+ */
+MR_MUST_USE int mr_setup_again(struct mr_setup *s, const struct mr_plan *plan, struct mr_err *err);
+
+/* The source of reports; valid while a plan is up. */
 const struct mr_report_source *mr_setup_source(struct mr_setup *s);
 
 #endif

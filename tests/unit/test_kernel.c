@@ -297,20 +297,23 @@ static uint32_t reference_sum(const uint8_t *p, uint32_t n)
 	return sum;
 }
 
-static void checksum_adds_up_what_the_frames_hold(void **state)
+/* limit 0: all bytes. */
+static void sum_frames(struct world *w, uint32_t limit)
 {
-	struct world *w = *state;
 	struct mr_desc_in d[BATCH];
 	uint64_t bytes = 0, sum = 0;
 
 	w->kernel = "mr_kernel_warp";
-	stage(w, MR_STAGE_checksum, 0);
+	stage(w, MR_STAGE_checksum, limit);
 	w->lane.chain[0].counter_base = 5;
 	for (uint32_t i = 0; i < BATCH; i++) {
-		d[i] = make(w, i, 14 + i * 101);
+		uint32_t length = 14 + i * 101;
+		uint32_t summed = limit != 0 && limit < length ? limit : length;
+
+		d[i] = make(w, i, length);
 		d[i].head = (uint16_t)(d[i].head + i * 3); /* every place in 16 bytes */
-		bytes += d[i].length;
-		sum += reference_sum(frame_at(w, d[i]), d[i].length);
+		bytes += summed;
+		sum += reference_sum(frame_at(w, d[i]), summed);
 	}
 	start(w);
 	give(w, d, BATCH);
@@ -319,6 +322,16 @@ static void checksum_adds_up_what_the_frames_hold(void **state)
 	assert_int_equal(w->counters_out[0][5], BATCH);
 	assert_int_equal(w->counters_out[0][6], bytes);
 	assert_int_equal(w->counters_out[0][7], sum);
+}
+
+static void checksum_adds_up_what_the_frames_hold(void **state)
+{
+	sum_frames(*state, 0);
+}
+
+static void checksum_stops_at_the_bytes_that_it_was_given(void **state)
+{
+	sum_frames(*state, 115);
 }
 
 static void header_stages_work_in_the_payload_kernel(void **state)
@@ -426,6 +439,7 @@ int main(void)
 		CASE(descriptors_outside_the_window_are_dropped_untouched),
 		CASE(a_slot_is_plain_if_every_packet_leaves_unchanged_by_the_first_port),
 		CASE(checksum_adds_up_what_the_frames_hold),
+		CASE(checksum_stops_at_the_bytes_that_it_was_given),
 		CASE(header_stages_work_in_the_payload_kernel),
 		CASE(workers_share_slots_and_order_is_kept),
 		CASE(workers_say_hello_beat_and_leave_on_the_exit_word),

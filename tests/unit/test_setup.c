@@ -386,12 +386,73 @@ static void eal_that_was_up_before_is_refused(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Runs what is up until packets moved, and stops it; false: they did not. */
+static bool packets_move(struct mr_setup *s)
+{
+	static struct mr_report_lane lane; /* large */
+	uint32_t slow = 0;
+	uint64_t in_flight;
+
+	for (int i = 0; i < 2000 && mr_setup_activity(s, &in_flight) == 0; i++)
+		usleep(1000);
+	if (mr_setup_stop(s, 5000, &slow, false, NULL) != 0)
+		return false;
+	mr_setup_source(s)->lane(s, 0, &lane);
+	return lane.pub.counters.c[MR_C_tx_packets] != 0 &&
+		lane.pub.counters.c[MR_C_tx_packets] == lane.pub.counters.c[MR_C_rx_packets];
+}
+
+/* In a child: one EAL, plan after plan; the number of what does not hold, or 0. */
+static int run_plans(void)
+{
+	static struct mr_plan other;
+	struct mr_setup *s = NULL;
+	struct mr_err err = {0};
+
+	other = plan;
+	other.lanes[0] = plan.lanes[1]; /* one lane, of the other device and path */
+	other.lanes_count = 1;
+	other.ports_count = 2;
+	if (mr_setup_up(&plan, before_step, NULL, &s, &err) != 0 || !packets_move(s))
+		return 1;
+	if (mr_setup_again(s, &other, &err) != 0 || !packets_move(s))
+		return 2;
+	snprintf(other.ports[1].args, sizeof(other.ports[1].args), "no=such");
+	if (mr_setup_again(s, &other, &err) >= 0 || strstr(err.msg, "port 'p1': ") == NULL)
+		return 3;
+	if (count_left("/proc/self/task", "/comm") + count_left("/proc/self/fd", "") != 0)
+		return 4;
+	if (mr_setup_again(s, &plan, &err) != 0 || !packets_move(s))
+		return 5;
+	snprintf(other.name, sizeof(other.name), "another");
+	if (mr_setup_again(s, &other, &err) != -EINVAL || !packets_move(s))
+		return 6;
+	if (mr_setup_down(s, &err) != 0 || all_left() != 0)
+		return 7;
+	return 0;
+}
+
+static void another_plan_comes_up_in_the_same_process(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(run_plans());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	comes_up();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stopped_before_any_step_all_before_it_is_undone_in_reverse),
 		cmocka_unit_test(a_step_that_fails_half_way_is_undone_with_all_before_it),
 		cmocka_unit_test(eal_that_was_up_before_is_refused),
+		cmocka_unit_test(another_plan_comes_up_in_the_same_process),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
