@@ -26,8 +26,10 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+from harness import Skipped, machine_hugepages  # noqa: E402
+
 SKIP = 77
-HUGEPAGES = "/proc/sys/vm/nr_hugepages"
 WANTED = 512
 VDEV = "net_null0,size=64,copy=0"
 CONFIG = """
@@ -124,6 +126,37 @@ def testpmd(scratch, seconds):
         run.communicate("stop\nquit\n", timeout=20)
 
 
+def pair_of(program, seconds, order):
+    """What the sides A (millrace) and B (testpmd) did, in that order."""
+    got = {}
+    for side in order:
+        with tempfile.TemporaryDirectory() as folder:
+            scratch = pathlib.Path(folder)
+            got[side] = (
+                millrace(program, scratch, seconds) if side == "A" else testpmd(scratch, seconds)
+            )
+    return got
+
+
+def measure(a):
+    """One row per pair."""
+    if shutil.which("dpdk-testpmd") is None or os.cpu_count() < 2:
+        raise Skipped("needs dpdk-testpmd and two processors")
+    rows = []
+    with machine_hugepages() as (file, before):
+        if before < WANTED:
+            file.write_text(str(WANTED), encoding="ascii")
+        if int(file.read_text(encoding="ascii")) < WANTED:
+            raise Skipped("no memory for hugepages")
+        for pair in range(a.pairs):
+            got = pair_of(os.path.abspath(a.millrace), a.seconds, ("AB", "BA")[pair % 2])
+            rows.append(got)
+            if not a.json:
+                print("pair {}: millrace {:.1f} M/s, {:.1f} M/cpu-s; testpmd {:.1f} M/s, "
+                      "{:.1f} M/cpu-s".format(pair, *(x / 1e6 for s in "AB" for x in got[s])))
+    return rows
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     ap.add_argument("millrace")
@@ -131,34 +164,11 @@ def main():
     ap.add_argument("--seconds", type=float, default=3)
     ap.add_argument("--json", action="store_true")
     a = ap.parse_args()
-
-    if shutil.which("dpdk-testpmd") is None or os.geteuid() != 0 or os.cpu_count() < 2:
-        print("skipped: needs dpdk-testpmd, root and two processors", file=sys.stderr)
-        return SKIP
-    pages = pathlib.Path(HUGEPAGES)
-    before = int(pages.read_text(encoding="ascii"))
-    rows = []
     try:
-        if before < WANTED:
-            pages.write_text(f"{WANTED}\n", encoding="ascii")
-        if int(pages.read_text(encoding="ascii")) < WANTED:
-            print("skipped: no memory for hugepages", file=sys.stderr)
-            return SKIP
-        for pair in range(a.pairs):
-            got = {}
-            for side in ("AB", "BA")[pair % 2]:
-                with tempfile.TemporaryDirectory() as folder:
-                    scratch = pathlib.Path(folder)
-                    if side == "A":
-                        got[side] = millrace(os.path.abspath(a.millrace), scratch, a.seconds)
-                    else:
-                        got[side] = testpmd(scratch, a.seconds)
-            rows.append(got)
-            if not a.json:
-                print("pair {}: millrace {:.1f} M/s, {:.1f} M/cpu-s; testpmd {:.1f} M/s, "
-                      "{:.1f} M/cpu-s".format(pair, *(x / 1e6 for s in "AB" for x in got[s])))
-    finally:
-        pages.write_text(f"{before}\n", encoding="ascii")
+        rows = measure(a)
+    except Skipped as why:
+        print(f"skipped: {why}", file=sys.stderr)
+        return SKIP
     rate = statistics.median(r["A"][0] / r["B"][0] for r in rows)
     cpu = statistics.median(r["A"][1] / r["B"][1] for r in rows)
     if a.json:
