@@ -9,12 +9,19 @@
  * and computes nothing of its own.
  *
  * Buffers. A lane's pool must cover every place where its buffers can rest at
- * one time, or the NIC runs dry and the lane stalls for ever:
+ * one time, or the receive ring runs dry while it has room:
  *
- *     rx_ring + slots x batch + open batch + sum over tx of (tx_ring + backlog
- *     of one tx_ring) + mempool caches + tick reserve
+ *     rx_ring + slots x batch + sum over tx of (tx_ring + backlog of one tx_ring)
+ *     + cache of the control thread + what else applies
  *
- * The plan shows that sum and refuses fewer.
+ * The open batch is one of the slots. The control thread fills the receive ring, and
+ * its mempool cache keeps what it fetched too much, at most the cache's size. The
+ * lane's own cache is not counted: it is empty before the lane goes without a buffer.
+ * What else: with overload shed one burst that is about to be freed, with tick_us a
+ * batch, and where a tx port is a net_ring, what the lanes that receive from it can
+ * hold of it, with a cache that is one and a half times full for each.
+ *
+ * The plan shows that sum and refuses fewer. tests/load/load_pool.c reaches it.
  *
  * A buffer is headroom plus the longest frame of the receiving port. A lane whose
  * receiving port takes longer frames than one of its sending ports is refused,

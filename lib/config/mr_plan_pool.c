@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_plan_priv.h"
 
+#include "mr_ring.h"
+
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/*
- * A mempool cache holds up to one and a half times its size before it gives
- * back, and two threads of a lane's pool have one: the lane and the control
- * thread, which fills the receive rings (rte_mempool.h: cache_size, flushthresh).
- */
 #define CACHE_MAX 512u /* RTE_MEMPOOL_CACHE_MAX_SIZE */
-#define CACHE_THREADS 2u
 
 _Static_assert(MR_HEADROOM + 9600 + 22 + MR_UNIT <= UINT16_MAX, "a buffer's size is 16 bits");
 
@@ -21,43 +18,99 @@ static uint32_t cache_size(uint32_t batch)
 	return cache < CACHE_MAX ? cache : CACHE_MAX;
 }
 
+/* The sum of a lane's places, in numbers and in words; below 2^32 by the schema's bounds. */
+struct sum {
+	uint64_t total;
+	char *text; /* of MR_TEXT_MAX */
+	size_t used;
+};
+
+static MR_PRINTF(3, 4) void add(struct sum *s, uint64_t buffers, const char *fmt, ...)
+{
+	va_list args;
+
+	s->total += buffers;
+	if (s->used >= MR_TEXT_MAX)
+		return;
+	va_start(args, fmt);
+	s->used += (size_t)vsnprintf(s->text + s->used, MR_TEXT_MAX - s->used, fmt, args);
+	va_end(args);
+}
+
+/* What rests in slots, with shed in hand, and in front of the ports that a lane sends to. */
+static uint64_t rests_in(const struct mr_plan *p, const struct mr_plan_lane *l)
+{
+	uint64_t n = (uint64_t)l->slots * l->batch;
+
+	if (l->overload == MR_OVERLOAD_SHED)
+		n += MR_SHED_BURST;
+	for (uint32_t t = 0; t < l->tx_count; t++)
+		n += p->ports[l->tx[t].port].tx_ring + l->tx[t].backlog;
+	return n;
+}
+
+/*
+ * A net_ring hands buffers on to the lane that receives from it, and that one to the
+ * next. A thread that frees them has a cache, which is flushed beyond one and a half
+ * times its size (rte_mempool.h: flushthresh).
+ */
+static void add_travels(const struct mr_plan *p, struct sum *s, uint32_t cache, uint32_t from,
+	bool seen[MR_LANES_MAX])
+{
+	const struct mr_plan_lane *l = &p->lanes[from];
+
+	seen[from] = true;
+	for (uint32_t t = 0; t < l->tx_count; t++) {
+		if (strncmp(p->ports[l->tx[t].port].device, "net_ring", 8) != 0)
+			continue;
+		for (uint32_t i = 0; i < p->lanes_count; i++) {
+			const struct mr_plan_lane *r = &p->lanes[i];
+			uint64_t n = rests_in(p, r) + cache * 3 / 2;
+
+			if (seen[i] || r->rx_port != l->tx[t].port || r->rx_queue != l->tx[t].queue)
+				continue;
+			add(s, n, " + lane %s %llu", r->name, (unsigned long long)n);
+			add_travels(p, s, cache, i, seen);
+		}
+	}
+}
+
+static uint32_t add_up(struct mr_plan *p, uint32_t lane)
+{
+	struct mr_plan_lane *l = &p->lanes[lane];
+	uint32_t rx_ring = p->ports[l->rx_port].rx_ring;
+	bool seen[MR_LANES_MAX] = {false};
+	struct sum s = {.text = l->sum};
+
+	add(&s, rx_ring, "rx_ring %u", rx_ring);
+	add(&s, rests_in(p, l), " + slots %u x batch %u", l->slots, l->batch);
+	for (uint32_t t = 0; t < l->tx_count && t < 4; t++)
+		add(&s, 0, " + tx_ring %u + backlog %u", p->ports[l->tx[t].port].tx_ring,
+			l->tx[t].backlog);
+	if (l->tx_count > 4)
+		add(&s, 0, " + the same of %u more", l->tx_count - 4);
+	if (l->overload == MR_OVERLOAD_SHED)
+		add(&s, 0, " + shed burst %u", MR_SHED_BURST);
+	add(&s, l->cache, " + control cache %u", l->cache);
+	if (l->reserve > 0)
+		add(&s, l->reserve, " + tick reserve %u", l->reserve);
+	add_travels(p, &s, l->cache, lane, seen);
+	add(&s, 0, " = %llu", (unsigned long long)s.total);
+	return (uint32_t)s.total;
+}
+
 static void plan_pool(struct mr_plan_work *w, uint32_t lane)
 {
 	const struct mr_config_lane *c = &w->cfg->lanes[lane];
 	struct mr_plan_lane *l = &w->plan->lanes[lane];
-	const struct mr_plan_port *rx = &w->plan->ports[l->rx_port];
-	uint32_t held;
-	uint64_t min;
-	size_t used;
 	char key[64];
 	char hint[96];
 
-	l->element_bytes = MR_ALIGN_UP(MR_HEADROOM + rx->frame_max, MR_UNIT);
+	l->element_bytes = MR_ALIGN_UP(MR_HEADROOM + w->plan->ports[l->rx_port].frame_max, MR_UNIT);
 	l->room = l->element_bytes;
 	l->cache = cache_size(l->batch);
 	l->reserve = l->tick_us > 0 ? l->batch : 0;
-	held = l->cache * 3 / 2;
-	min = (uint64_t)rx->rx_ring + (uint64_t)l->slots * l->batch + l->batch;
-	used = (size_t)snprintf(l->sum, sizeof(l->sum),
-		"rx_ring %u + slots %u x batch %u + open batch %u", rx->rx_ring, l->slots, l->batch,
-		l->batch);
-	for (uint32_t t = 0; t < l->tx_count; t++) {
-		uint32_t ring = w->plan->ports[l->tx[t].port].tx_ring;
-
-		min += ring + l->tx[t].backlog;
-		if (used < sizeof(l->sum) && t < 4)
-			used += (size_t)snprintf(l->sum + used, sizeof(l->sum) - used,
-				" + tx_ring %u + backlog %u", ring, l->tx[t].backlog);
-		else if (used < sizeof(l->sum) && t == 4)
-			used += (size_t)snprintf(l->sum + used, sizeof(l->sum) - used,
-				" + the same of %u more", l->tx_count - t);
-	}
-	min += CACHE_THREADS * held + l->reserve;
-	if (used < sizeof(l->sum))
-		snprintf(l->sum + used, sizeof(l->sum) - used,
-			" + caches %u x %u + tick reserve %u = %llu", CACHE_THREADS, held,
-			l->reserve, (unsigned long long)min);
-	l->buffers_min = (uint32_t)min; /* below 2^26 by the schema's bounds */
+	l->buffers_min = add_up(w->plan, lane);
 	l->buffers = c->buffers != 0 ? c->buffers : l->buffers_min;
 	l->pool_bytes = (uint64_t)l->buffers * l->element_bytes;
 	snprintf(key, sizeof(key), "lanes[%u].buffers", lane);

@@ -26,6 +26,9 @@
 
 struct rte_mbuf;
 
+/* With overload shed: most frames that a full ring makes a lane receive and free at once. */
+#define MR_SHED_BURST 64u
+
 struct mr_ring {
 	uint8_t *in;        /* slots x stride, host memory, where slots are built */
 	uint8_t *in_map;    /* the same in GPU memory mapped for the CPU, or NULL */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_rx_poll.h"
 
-#define SHED_BURST 64
-
 /* Out of line, so that the frames' way stays short. */
 #define COLD __attribute__((noinline, cold))
 
@@ -50,13 +48,13 @@ COLD uint32_t mr_rx_guarded_burst(struct mr_rx *rx, struct rte_mbuf **m, uint32_
 /* No free slot: leaves the frames with the port, or takes and loses them by name. */
 static COLD uint32_t full(struct mr_rx *rx)
 {
-	struct rte_mbuf *m[SHED_BURST];
+	struct rte_mbuf *m[MR_SHED_BURST];
 	uint32_t n;
 
 	rx->counters->c[MR_C_ring_full]++;
 	if (!rx->shed)
 		return 0;
-	n = mr_rx_burst(rx, m, SHED_BURST);
+	n = mr_rx_burst(rx, m, MR_SHED_BURST);
 	for (uint32_t i = 0; i < n; i++) {
 		rx->counters->c[MR_C_rx_bytes] += m[i]->pkt_len;
 		mr_sync_leave(m[i]);

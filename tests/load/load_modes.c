@@ -8,12 +8,10 @@
  *     load_modes trickle    one packet a second
  *
  * At every publish that is seen, and at the end, rx + made = tx + dropped + in flight, and
- * a frame that does not come has a counter. The pool is exactly the computed minimum, and
- * must never be empty while the receive ring has room, however full all other places are.
+ * a frame that does not come has a counter. The pool is the computed minimum, and must
+ * never be empty while the receive ring has room; that all of it is needed is load_pool's.
  */
 #include "load_rig.h"
-
-#include "mr_plan.h"
 
 #include <rte_cycles.h>
 #include <rte_ring.h>
@@ -62,29 +60,14 @@ static void slow_fence(void *ctx)
 	sleep_us(STAGE_US);
 }
 
-/* The pool as the plan computes it for that batch. */
+/*
+ * The pool as the plan computes it. The lane only frees here and the thread with the ports
+ * allocates, so the cache that is not at hand is the lane's: once and a half its size.
+ */
 static void plan_pool(struct load_conf *c)
 {
-	static struct mr_problems problems;
-	static struct mr_host host;
-	static struct mr_plan plan;
-	struct mr_config cfg;
-	char text[512];
-
-	snprintf(text, sizeof(text),
-		"devices: [{name: g0, device: sim}]\n"
-		"ports: [{name: p0, device: net_null0, rx_ring: %u, tx_ring: %u}]\n"
-		"lanes:\n"
-		"  - {name: l0, rx: {port: p0, queue: 0}, tx: [{port: p0, queue: 0}], core: any,\n"
-		"     device: g0, path: [direct], batch: {packets: %u}, slots: %u}\n",
-		c->rx_ring, c->tx_ring, c->batch, c->slots);
-	if (mr_config_parse("load.yaml", text, strlen(text), &cfg, &problems) != 0 ||
-		mr_plan_build(&cfg, &host, "load", &plan, &problems) != 0)
-		load_die("the lane cannot be planned");
-	mr_config_free(&cfg);
-	c->buffers = plan.lanes[0].buffers_min;
-	c->cache = plan.lanes[0].cache;
-	c->backlog = plan.lanes[0].tx[0].backlog;
+	load_plan(c);
+	c->buffers += c->cache / 2;
 }
 
 /* What the lane last published, which has to balance. */
@@ -128,11 +111,13 @@ static void run_mode(const struct mode *m, struct load_conf c, uint32_t times)
 	static struct load_side sides[MR_ARRAY_LEN(modes)];
 	struct load_side *s = &sides[m - modes];
 	const uint64_t *n;
-	uint64_t total = (uint64_t)times * c.buffers + 1, dropped, start = rte_rdtsc();
+	uint64_t total, dropped, start = rte_rdtsc();
 
 	c.shed = m->shed;
 	c.tx_timeout_us = m->tx_timeout_us;
 	c.fence = m->slow_stage ? slow_fence : NULL;
+	plan_pool(&c);
+	total = (uint64_t)times * c.buffers + 1;
 	load_side_make(s, &c);
 	load_side_start(s);
 	drive(s, m, total);
@@ -200,6 +185,7 @@ static void trickle(struct load_conf c)
 	c.timeout_us = TIMEOUT_MS * 1000;
 	c.fence = hold_fence;
 	c.fence_ctx = &hold;
+	plan_pool(&c);
 	load_side_make(&s, &c);
 	load_side_start(&s);
 	for (uint32_t i = 1; i <= 3; i++) {
@@ -246,7 +232,6 @@ int main(int argc, char **argv)
 	if (!forever && !trickles)
 		c.batch = (uint32_t)atoi(argv[1]);
 	load_eal("mr-load-modes", "192");
-	plan_pool(&c);
 	if (trickles) {
 		trickle(c);
 		return 0;

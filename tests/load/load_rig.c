@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "load_rig.h"
 
+#include "mr_plan.h"
+
 #include <errno.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
@@ -34,6 +36,30 @@ void load_eal(const char *program, const char *memory_mib)
 		rte_eal_init((int)MR_ARRAY_LEN(eal), eal) < 0 ||
 		sched_setaffinity(0, sizeof(cpus), &cpus) != 0)
 		load_die("EAL");
+}
+
+void load_plan(struct load_conf *c)
+{
+	static struct mr_problems problems;
+	static struct mr_host host;
+	static struct mr_plan plan;
+	struct mr_config cfg;
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		"devices: [{name: g0, device: sim}]\n"
+		"ports: [{name: p0, device: net_null0, rx_ring: %u, tx_ring: %u}]\n"
+		"lanes:\n"
+		"  - {name: l0, rx: {port: p0, queue: 0}, tx: [{port: p0, queue: 0}], core: any,\n"
+		"     device: g0, path: [direct], batch: {packets: %u}, slots: %u, overload: %s}\n",
+		c->rx_ring, c->tx_ring, c->batch, c->slots, c->shed ? "shed" : "block");
+	if (mr_config_parse("load.yaml", text, strlen(text), &cfg, &problems) != 0 ||
+		mr_plan_build(&cfg, &host, "load", &plan, &problems) != 0)
+		load_die("the lane cannot be planned");
+	mr_config_free(&cfg);
+	c->buffers = plan.lanes[0].buffers_min;
+	c->cache = plan.lanes[0].cache;
+	c->backlog = plan.lanes[0].tx[0].backlog;
 }
 
 static void *zeroed(size_t bytes)
@@ -195,7 +221,7 @@ void load_side_start(struct load_side *s)
 }
 
 /* Destination holds the number, source its complement; l2swap exchanges them. */
-static void write_frame(struct rte_mbuf *m, uint64_t number)
+void load_write_frame(struct rte_mbuf *m, uint64_t number)
 {
 	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
 	uint64_t inverse = ~number;
@@ -207,7 +233,7 @@ static void write_frame(struct rte_mbuf *m, uint64_t number)
 	m->pkt_len = LOAD_FRAME;
 }
 
-static void check_frame(struct load_side *s, struct rte_mbuf *m)
+void load_check_frame(struct load_side *s, struct rte_mbuf *m)
 {
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
 	uint64_t number, inverse;
@@ -240,7 +266,7 @@ void load_generate(struct load_side *s, uint32_t n, uint64_t total)
 			s->starved++;
 			break;
 		}
-		write_frame(m[got], s->sent + got);
+		load_write_frame(m[got], s->sent + got);
 		got++;
 	}
 	put = rte_ring_enqueue_burst(s->in, (void **)m, got, NULL);
@@ -254,7 +280,7 @@ void load_collect(struct load_side *s, uint32_t n)
 
 	n = rte_ring_dequeue_burst(s->out, (void **)m, n < LOAD_BURST ? n : LOAD_BURST, NULL);
 	for (uint32_t i = 0; i < n; i++)
-		check_frame(s, m[i]);
+		load_check_frame(s, m[i]);
 	s->received += n;
 	rte_pktmbuf_free_bulk(m, n);
 }

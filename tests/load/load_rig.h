@@ -23,6 +23,7 @@
 #define LOAD_ELEMENT 256u
 #define LOAD_BURST 32u
 
+struct rte_mbuf;
 struct rte_mempool;
 struct rte_ring;
 
@@ -59,6 +60,9 @@ void load_die(const char *what) __attribute__((noreturn));
 /* EAL with memory_mib of ordinary memory, its threads free to run on all cores. */
 void load_eal(const char *program, const char *memory_mib);
 
+/* load_plan takes backlog, buffers and cache from the plan of such a lane. */
+void load_plan(struct load_conf *c);
+
 /* s is zeroed memory that stays until the program's end. */
 void load_side_make(struct load_side *s, const struct load_conf *conf);
 void load_side_start(struct load_side *s);
@@ -68,6 +72,10 @@ void load_generate(struct load_side *s, uint32_t n, uint64_t total);
 
 /* Takes up to n frames, at most a burst; numbers may be left out, never come twice or back. */
 void load_collect(struct load_side *s, uint32_t n);
+
+/* What load_generate writes, and load_collect checks, for a test that is the port itself. */
+void load_write_frame(struct rte_mbuf *m, uint64_t number);
+void load_check_frame(struct load_side *s, struct rte_mbuf *m);
 
 /* Drains and stops, then looks for every packet and every buffer; returns what was dropped. */
 uint64_t load_side_stop(struct load_side *s);

@@ -104,17 +104,52 @@ static void pool_is_the_sum_of_all_places(void **state)
 		0);
 	assert_int_equal(l->cache, 64);
 	assert_int_equal(l->reserve, 32);
-	assert_int_equal(l->buffers_min, 128 + 8 * 32 + 32 + 2 * 64 + 2 * 256 + 2 * 96 + 32);
+	assert_int_equal(l->buffers_min, 128 + 8 * 32 + 2 * 64 + 2 * 256 + 64 + 32);
 	assert_int_equal(l->buffers, l->buffers_min);
 	assert_string_equal(l->sum,
-		"rx_ring 128 + slots 8 x batch 32 + open batch 32 + tx_ring 64 + backlog 64 + "
-		"tx_ring 256 + backlog 256 + caches 2 x 96 + tick reserve 32 = 1280");
+		"rx_ring 128 + slots 8 x batch 32 + tx_ring 64 + backlog 64 + tx_ring 256 + "
+		"backlog 256 + control cache 64 + tick reserve 32 = 1120");
 	assert_int_equal(l->element_bytes, 1664); /* 128 + 1522, up to 64 */
 	assert_int_equal(l->room, l->element_bytes);
-	assert_int_equal(l->pool_bytes, 1280 * 1664);
+	assert_int_equal(l->pool_bytes, 1120 * 1664);
 	assert_int_equal(plan.ports[1].rx_queues, 0);
 	assert_int_equal(plan.ports[1].tx_queues, 1);
 	assert_int_equal(l->tx[1].backlog, 256);
+}
+
+/* A ring hands buffers on: those of l0 reach l3 by l1 and l2. */
+static void pool_counts_what_other_lanes_hold_of_it(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		build("devices: [{name: g0, device: sim}]\n"
+		      "ports:\n"
+		      "  - {name: p0, device: net_null0, rx_ring: 128, tx_ring: 64}\n"
+		      "  - {name: p1, device: net_ring0, rx_ring: 128, tx_ring: 128}\n"
+		      "lanes:\n"
+		      "  - {name: l0, rx: {port: p0, queue: 0}, core: any, device: g0,\n"
+		      "     tx: [{port: p1, queue: 0}], path: [direct], batch: {packets: 32},\n"
+		      "     slots: 8, overload: shed}\n"
+		      "  - {name: l1, rx: {port: p1, queue: 0}, core: any, device: g0,\n"
+		      "     tx: [{port: p1, queue: 1}], path: [direct], batch: {packets: 16},\n"
+		      "     slots: 4}\n"
+		      "  - {name: l2, rx: {port: p1, queue: 1}, core: any, device: g0,\n"
+		      "     tx: [{port: p1, queue: 2}], path: [direct], batch: {packets: 8},\n"
+		      "     slots: 2, overload: shed}\n"
+		      "  - {name: l3, rx: {port: p1, queue: 2}, core: any, device: g0,\n"
+		      "     tx: [{port: p0, queue: 0}], path: [direct], batch: {packets: 8},\n"
+		      "     slots: 2}\n"),
+		0);
+	/* Each frees with a cache of the pool's size, one and a half times full. */
+	assert_string_equal(plan.lanes[0].sum,
+		"rx_ring 128 + slots 8 x batch 32 + tx_ring 128 + backlog 128 + shed burst 64 + "
+		"control cache 64 + lane l1 416 + lane l2 432 + lane l3 240 = 1856");
+	assert_string_equal(plan.lanes[2].sum,
+		"rx_ring 128 + slots 2 x batch 8 + tx_ring 128 + backlog 128 + shed burst 64 + "
+		"control cache 32 + lane l3 192 = 688");
+	assert_string_equal(plan.lanes[3].sum,
+		"rx_ring 128 + slots 2 x batch 8 + tx_ring 64 + backlog 64 + control cache 32 = "
+		"304");
 }
 
 static void largest_lane_fits_its_types(void **state)
@@ -129,7 +164,7 @@ static void largest_lane_fits_its_types(void **state)
 				       ", batch: {packets: 1024}, slots: 4096, workers: 64")),
 		0);
 	assert_int_equal(l->cache, 512);
-	assert_int_equal(l->buffers, 3u * 32768 + 4096u * 1024 + 1024 + 2 * 768);
+	assert_int_equal(l->buffers, 3u * 32768 + 4096u * 1024 + 512);
 	assert_int_equal(l->element_bytes, 9792);
 	assert_true(l->pool_bytes == (uint64_t)l->buffers * 9792);
 	assert_int_equal(plan.devices[0].blocks[MR_WORK_THREAD], 64);
@@ -692,6 +727,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(pool_is_the_sum_of_all_places, setup),
+		cmocka_unit_test_setup(pool_counts_what_other_lanes_hold_of_it, setup),
 		cmocka_unit_test_setup(largest_lane_fits_its_types, setup),
 		cmocka_unit_test_setup(pools_of_a_region_do_not_overlap, setup),
 		cmocka_unit_test_setup(region_hint_suffices, setup),
