@@ -5,8 +5,8 @@ import sys
 
 import frames as fr
 from harness import (
-    CLEAN, FAILURE, GPU, Failed, Skipped, case, check, check_equal, check_frames, complaints,
-    config, judge, lane, main, sees_threads, swapped,
+    CLEAN, FAILURE, GPU, PATIENCE, Failed, Skipped, case, check, check_equal, check_frames,
+    complaints, config, judge, lane, main, sees_threads, swapped,
 )  # fmt: skip
 
 # mr_cudasim.h has the list.
@@ -74,7 +74,8 @@ def flood(device, stages=("l2swap",)):
 def a_lost_device_and_a_dead_worker_end_the_run_with_status_3(s):
     for fault in ("lost@300", "die@0:300"):
         r = s.run(flood(f"sim,fault={fault}"), "--duration", "20", status=GPU, reason="gpu_lost")
-        check(r.report["duration_s"] < 6, f"{fault}: noticed after {r.report['duration_s']} s")
+        took = r.report["duration_s"]
+        check(took < 6 * PATIENCE, f"{fault}: noticed after {took} s")
         check_equal(len(complaints(r.stderr)), 1, f"sentences with {fault}: {r.stderr}")
         check("g0" in complaints(r.stderr)[0], f"{fault}: the device is not named: {r.stderr}")
         check_equal(r.report["devices"][0]["health"], "lost", "health")
@@ -88,7 +89,8 @@ def a_worker_that_stands_still_or_makes_no_progress_ends_the_run_with_status_3(s
     runs = [s.start(flood(f"sim,fault={f}"), "--duration", "30") for f in faults]
     for fault, run in zip(faults, runs):
         r = run.wait(GPU, "gpu_stalled")
-        check(r.report["duration_s"] < 12, f"{fault}: noticed after {r.report['duration_s']} s")
+        took = r.report["duration_s"]
+        check(took < 12 * PATIENCE, f"{fault}: noticed after {took} s")
         check_equal(len(complaints(r.stderr)), 1, f"sentences with {fault}: {r.stderr}")
         check("cannot be freed" not in r.stderr, f"{fault}: the driver has words too: {r.stderr}")
         check_equal(r.report["devices"][0]["health"], "stalled", "health")
