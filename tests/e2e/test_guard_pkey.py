@@ -2,24 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The guard by memory protection keys, on a CPU that has them: one that QEMU emulates.
 
-A guest of Debian's kernel and an initramfs made here runs the real programs on `direct` and
-`pinned` and hands everything back as one tar file over its second serial port. The kernel
-package is fetched, not installed, and its kernel kept in CACHE; it is unpacked to the ELF
-file that is in it, which QEMU enters directly (PVH), since decompression is slow there.
+A guest (guest.py) runs the real programs on `direct` and `pinned` and hands everything back
+as one tar file over its second serial port. Its kernel is kept in CACHE.
 
 usage: test_guard_pkey.py MILLRACE CACHE [MILLRACE_TOUCH]. A sanitizer build has no third
 program and is not tried. Needs QEMU, busybox, and the kernel package from an archive.
 """
-import gzip
 import io
-import lzma
 import os
 import pathlib
 import platform
-import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tarfile
@@ -27,15 +21,13 @@ import threading
 import time
 
 import frames as fr
+from guest import LIBGCC, QUIET, Initramfs, kernel
 from harness import (
     Failed, Result, Skipped, case, check, check_equal, check_frames, config, judge, lane, main,
     read_pcap, swapped,
 )  # fmt: skip
 
 BOOT_S, GUEST_S = 30, 60  # boots alone in 4 s; a boot that hangs is tried once more
-FETCH_S = 90
-PLUGINS = pathlib.Path("/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0")
-LIBGCC = "/lib/x86_64-linux-gnu/libgcc_s.so.1"  # loaded as a thread ends, so ldd is silent
 GIVEN = fr.make(300, seed=70)
 
 INIT = """#!/bin/busybox sh
@@ -63,107 +55,6 @@ poweroff -f
 """
 
 
-def run(*argv, timeout=FETCH_S, **keys):
-    try:
-        return subprocess.run(argv, capture_output=True, timeout=timeout, check=False, **keys)
-    except (OSError, subprocess.TimeoutExpired) as why:
-        raise Skipped(f"{argv[0]}: {why}") from why
-
-
-def kernel_elf(image):
-    """The vmlinux in a bzImage: Documentation/x86/boot.rst, payload_offset and _length."""
-    setup_sectors = image[0x1F1] or 4
-    offset, length = struct.unpack_from("<II", image, 0x248)
-    at = (setup_sectors + 1) * 512 + offset
-    packed = image[at : at + length]
-    if packed.startswith(b"\xfd7zXZ"):
-        elf = lzma.LZMADecompressor().decompress(packed)
-    elif packed.startswith(b"\x1f\x8b"):
-        elf = gzip.GzipFile(fileobj=io.BytesIO(packed)).read()
-    elif packed.startswith(b"\x28\xb5\x2f\xfd"):
-        elf = run("zstd", "-dc", input=packed).stdout
-    else:
-        raise Skipped(f"the kernel is packed in a way not known here: {packed[:4].hex()}")
-    if not elf.startswith(b"\x7fELF"):
-        raise Skipped("no kernel was found in the package")
-    return elf
-
-
-def kernel(cache):
-    """The kernel that Debian's linux-image-amd64 stands for; fetched once for a build folder."""
-    cache.mkdir(parents=True, exist_ok=True)
-    depends = run("apt-cache", "depends", "linux-image-amd64").stdout.decode()
-    named = re.search(r"Depends: (linux-image-\S+)", depends)
-    if named is None:
-        raise Skipped("the package lists name no kernel; run apt-get update")
-    ready = cache / f"vmlinux-{named[1]}"
-    if ready.exists():
-        return ready
-    fetched = run("apt-get", "-q", "download", named[1], cwd=cache)
-    packages = list(cache.glob(f"{named[1]}_*.deb"))
-    if fetched.returncode != 0 or not packages:
-        raise Skipped(f"{named[1]} cannot be fetched: {fetched.stderr.decode().strip()[-200:]}")
-    whole = run("dpkg-deb", "--fsys-tarfile", packages[0]).stdout
-    with tarfile.open(fileobj=io.BytesIO(whole)) as files:
-        image = next(m for m in files if m.name.startswith("./boot/vmlinuz-"))
-        elf = kernel_elf(files.extractfile(image).read())
-    part = ready.with_suffix(".part")
-    part.write_bytes(elf)
-    part.rename(ready)
-    packages[0].unlink()
-    return ready
-
-
-class Initramfs:
-    """A cpio archive in the form newc (cpio(5))."""
-
-    def __init__(self):
-        self.out = io.BytesIO()
-        self.names = set()
-
-    def entry(self, name, mode, data=b""):
-        name = name.strip("/")
-        if name in self.names:
-            return
-        self.names.add(name)
-        parent = os.path.dirname(name)
-        if parent:
-            self.entry(parent, 0o040755)
-        raw = name.encode() + b"\0"
-        fields = (len(self.names), mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(raw), 0)
-        head = b"070701" + b"".join(b"%08X" % f for f in fields)
-        self.out.write(head + raw + b"\0" * (-(len(head) + len(raw)) % 4))
-        self.out.write(data + b"\0" * (-len(data) % 4))
-
-    def file(self, name, data, mode=0o644):
-        self.entry(name, 0o100000 | mode, data)
-
-    def link(self, name, target):
-        self.entry(name, 0o120777, target.encode())
-
-    def copy(self, path, name=None):
-        """A file, at its real place and under the name by which it is found."""
-        real = os.path.realpath(path)
-        if name is None:
-            name = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-            if name != real:
-                self.link(name, real)
-            name = real
-        self.file(name, pathlib.Path(real).read_bytes(), 0o755)
-
-    def program(self, path, name=None):
-        """A program or plug-in with the libraries that it loads."""
-        self.copy(path, name)
-        for line in run("ldd", path).stdout.decode().splitlines():
-            library = re.search(r"(/\S+) \(0x", line)
-            if library:
-                self.copy(library[1])
-
-    def bytes(self):
-        self.entry("TRAILER!!!", 0)
-        return self.out.getvalue()
-
-
 def cfg(path, device):
     port = {"p0": "net_pcap0,rx_pcap=in.pcap,tx_pcap=OUT"}
     l0 = lane("l0", "p0", "p0", ["l2swap"], path=path, slots=16)
@@ -186,19 +77,12 @@ PLAN = [
 
 def initramfs(s, touch):
     a = Initramfs()
-    for name in ("bin", "sbin", "lib", "lib64"):  # merged /usr, as on the machine
-        real = os.path.realpath("/" + name)
-        if real != "/" + name:
-            a.link(name, real.lstrip("/"))
+    a.merged_usr()
     a.program(shutil.which("busybox"), "/usr/bin/busybox")
     a.program(s.millrace, "/usr/bin/millrace")
     a.program(touch, "/usr/bin/millrace-touch")
     a.copy(LIBGCC)
-    for plugin in ("bus_vdev", "mempool_ring", "net_pcap"):
-        found = sorted(PLUGINS.glob(f"librte_{plugin}.so*"))
-        check(found, f"DPDK has no plug-in {plugin} in {PLUGINS}")
-        for path in found:
-            a.program(str(path))
+    a.plugins(("bus_vdev", "mempool_ring", "net_pcap"))
     s.pcap("in.pcap", GIVEN)
     a.file("work/in.pcap", (s.path / "in.pcap").read_bytes())
     for name, _, path, device in PLAN:
@@ -220,8 +104,7 @@ def boot(s, elf, archive, number):
             "-smp", "2", "-m", "768", "-nodefaults", "-display", "none", "-no-reboot",
             "-serial", "stdio", "-serial", f"file:{answer}",
             "-kernel", str(elf), "-initrd", str(initrd),
-            "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable nokaslr "
-            "random.trust_cpu=on audit=0 no_timer_check",
+            "-append", QUIET,
         ],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
@@ -265,7 +148,7 @@ class Guest:
         for tool in ("qemu-system-x86_64", "busybox", "apt-get", "dpkg-deb", "ldd"):
             if shutil.which(tool) is None:
                 raise Skipped(f"{tool} is not installed")
-        elf = kernel(pathlib.Path(s.others[0]))
+        elf, _ = kernel(pathlib.Path(s.others[0]))
         archive = initramfs(s, s.others[1])
         for number in range(2):
             told, answer = boot(s, elf, archive, number)
