@@ -51,16 +51,31 @@ static uint32_t add_nic(
 	return n->nics_count++;
 }
 
+/* Both are indices into the facts. */
 static void add_pair(struct mr_needs *n, uint32_t gpu, uint32_t nic)
 {
-	n->gpus[gpu].direct = n->nics[nic].direct = true;
 	for (uint32_t i = 0; i < n->pairs_count; i++)
-		if (n->pairs[i].gpu == n->gpus[gpu].gpu && n->pairs[i].nic == n->nics[nic].nic)
+		if (n->pairs[i].gpu == gpu && n->pairs[i].nic == nic)
 			return;
 	if (n->pairs_count == MR_ARRAY_LEN(n->pairs))
 		return;
-	n->pairs[n->pairs_count].gpu = n->gpus[gpu].gpu;
-	n->pairs[n->pairs_count++].nic = n->nics[nic].nic;
+	n->pairs[n->pairs_count++] = (struct mr_needs_pair){.gpu = gpu, .nic = nic};
+}
+
+/* "device=sim,bar=0000:00:04.0": what the facts have at that address, if it is such memory. */
+static uint32_t stand_in(const struct mr_host_facts *f, const struct mr_plan_device *d)
+{
+	const char *bar = strstr(d->args, ",bar=");
+
+	for (uint32_t i = 0; bar != NULL && i < f->gpus_count; i++) {
+		const char *bdf = f->pci[f->gpus[i].pci].bdf;
+		size_t n = strlen(bdf);
+
+		if (f->gpus[i].stand_in && strncmp(bar + 5, bdf, n) == 0 &&
+			(bar[5 + n] == ',' || bar[5 + n] == '\0'))
+			return i;
+	}
+	return MR_FACTS_NONE;
 }
 
 static void add_lane(struct mr_needs *n, const struct mr_host_facts *f, const struct mr_plan *plan,
@@ -75,7 +90,7 @@ static void add_lane(struct mr_needs *n, const struct mr_host_facts *f, const st
 	out->buffers = l->buffers;
 	out->rx_ring = plan->ports[l->rx_port].rx_ring;
 	out->batch = l->batch;
-	out->gpu = gpu == MR_FACTS_NONE ? MR_FACTS_NONE : n->gpus[gpu].gpu;
+	out->gpu = d->sim ? stand_in(f, d) : n->gpus[gpu].gpu;
 	out->nic = MR_FACTS_NONE;
 	for (uint32_t i = 0; i <= l->tx_count; i++) {
 		uint32_t port = i == 0 ? l->rx_port : l->tx[i - 1].port;
@@ -87,10 +102,11 @@ static void add_lane(struct mr_needs *n, const struct mr_host_facts *f, const st
 		nic = add_nic(n, f, &plan->ports[port]);
 		if (i == 0)
 			out->nic = n->nics[nic].nic;
-		if (gpu != MR_FACTS_NONE && path == MR_PATH_DIRECT) {
-			out->direct = true;
-			add_pair(n, gpu, nic);
-		}
+		if (path != MR_PATH_DIRECT || (d->sim && out->gpu == MR_FACTS_NONE))
+			continue;
+		if (!d->sim)
+			out->direct = n->gpus[gpu].direct = n->nics[nic].direct = true;
+		add_pair(n, out->gpu, n->nics[nic].nic);
 	}
 }
 

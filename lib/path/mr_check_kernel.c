@@ -29,6 +29,12 @@ void mr_check_kernel_release(const struct mr_check_in *in, struct mr_finding *f)
 			"nvidia-peermem");
 }
 
+/* Whoever holds a device through vfio maps for it what it may reach, a BAR as well. */
+static bool by_vfio(const struct mr_facts_pci *p)
+{
+	return p->driver.state == MR_FACT_KNOWN && strcmp(p->driver.v, "vfio-pci") == 0;
+}
+
 static void judge_iommu(
 	const struct mr_check_in *in, const struct mr_facts_pci *p, struct mr_finding *f)
 {
@@ -38,6 +44,8 @@ static void judge_iommu(
 		mr_find_unread(f, p->iommu.state, p->bdf);
 	} else if (strcmp(p->iommu.v, "identity") == 0) {
 		mr_find(f, MR_PASS, "%s is mapped one to one", p->bdf);
+	} else if (mr_check_translates(p) && by_vfio(p)) {
+		mr_find(f, MR_PASS, "%s is translated, by mappings of vfio-pci alone", p->bdf);
 	} else if (mr_check_translates(p)) {
 		/* With dma-buf the kernel maps the peer for the NIC; the read-back decides. */
 		enum mr_check_verdict v = mr_check_by_dmabuf(in) ? MR_WARN : MR_FAIL;
@@ -59,6 +67,14 @@ void mr_check_iommu_type(const struct mr_check_in *in, struct mr_finding *f)
 	MR_EACH_NIC(in, n)
 		if (n->direct)
 			judge_iommu(in, &in->f->pci[in->f->nics[n->nic].pci], f);
+	MR_EACH_PAIR(in, p)
+		if (in->f->gpus[p->gpu].stand_in)
+			judge_iommu(in, &in->f->pci[in->f->nics[p->nic].pci], f);
+}
+
+static bool disturbs(const struct mr_facts_pci *p)
+{
+	return mr_check_translates(p) && !by_vfio(p);
 }
 
 void mr_check_iommu_cmdline(const struct mr_check_in *in, struct mr_finding *f)
@@ -76,8 +92,8 @@ void mr_check_iommu_cmdline(const struct mr_check_in *in, struct mr_finding *f)
 		if (mr_parse_token(in->f->kernel.cmdline, words[i]) != NULL)
 			said = words[i];
 	MR_EACH_PAIR(in, p)
-		translates |= mr_check_translates(&in->f->pci[in->f->gpus[p->gpu].pci]) ||
-			mr_check_translates(&in->f->pci[in->f->nics[p->nic].pci]);
+		translates |= disturbs(&in->f->pci[in->f->gpus[p->gpu].pci]) ||
+			disturbs(&in->f->pci[in->f->nics[p->nic].pci]);
 	if (said != NULL && translates) {
 		if (mr_find(f, MR_WARN, "%s was asked for, and a device is translated all the same",
 			    said))

@@ -31,6 +31,23 @@ static void judge_missing(const struct mr_check_in *in, const char *bdf, struct 
 		mr_hint(f, "`lspci -D -d ::0200` lists the network devices");
 }
 
+/* DPDK drives the NICs of other makers alone, through one of these. */
+static void judge_other(const struct mr_facts_pci *p, struct mr_finding *f)
+{
+	static const char *const drivers[] = {"vfio-pci", "uio_pci_generic", "igb_uio"};
+
+	for (size_t i = 0; i < MR_ARRAY_LEN(drivers) && p->driver.state == MR_FACT_KNOWN; i++)
+		if (strcmp(p->driver.v, drivers[i]) == 0) {
+			mr_find(f, MR_PASS, "%s %s", p->bdf, drivers[i]);
+			return;
+		}
+	if (p->driver.state != MR_FACT_KNOWN && p->driver.state != MR_FACT_ABSENT)
+		mr_find_unread(f, p->driver.state, p->bdf);
+	else if (mr_find(f, MR_FAIL, "%s is bound to %s", p->bdf,
+			 p->driver.state == MR_FACT_KNOWN ? p->driver.v : "no driver"))
+		mr_hint(f, "`modprobe vfio-pci; dpdk-devbind.py -b vfio-pci %s`", p->bdf);
+}
+
 static void judge_driver(
 	const struct mr_needs_nic *n, const struct mr_facts_pci *p, struct mr_finding *f)
 {
@@ -38,14 +55,14 @@ static void judge_driver(
 
 	if (p->vendor.state != MR_FACT_KNOWN) {
 		mr_find_unread(f, p->vendor.state, p->bdf);
-	} else if (!mellanox) {
+	} else if (!mellanox && n->direct) {
 		/* A NIC of another maker may carry lanes, but not into a GPU's memory. */
-		if (mr_find(f, n->direct ? MR_FAIL : MR_PASS, "%s is no NVIDIA/Mellanox NIC",
-			    p->bdf))
-			if (n->direct)
-				mr_hint(f,
-					"only mlx5 reaches GPU memory: `lspci -D -d 15b3:` shows "
-					"such NICs");
+		if (mr_find(f, MR_FAIL, "%s is no NVIDIA/Mellanox NIC", p->bdf))
+			mr_hint(f,
+				"only mlx5 reaches GPU memory: `lspci -D -d 15b3:` shows such "
+				"NICs");
+	} else if (!mellanox) {
+		judge_other(p, f);
 	} else if (p->driver.state == MR_FACT_ABSENT) {
 		if (mr_find(f, MR_FAIL, "%s has no driver", p->bdf))
 			mr_hint(f, "`modprobe mlx5_core`");
@@ -80,6 +97,12 @@ void mr_check_nic_driver(const struct mr_check_in *in, struct mr_finding *f)
 			"`lspci -D -d 15b3:` shows NVIDIA/Mellanox NICs; pass one to this machine");
 }
 
+/* One that does not say what it is may be a Mellanox. */
+static bool needs_verbs(const struct mr_facts_pci *p)
+{
+	return p->vendor.state != MR_FACT_KNOWN || p->vendor.v == VENDOR_MELLANOX;
+}
+
 void mr_check_nic_nodes(const struct mr_check_in *in, struct mr_finding *f)
 {
 	MR_EACH_NIC(in, n) {
@@ -92,6 +115,8 @@ void mr_check_nic_nodes(const struct mr_check_in *in, struct mr_finding *f)
 			nic->netdev.state == MR_FACT_ABSENT) {
 			if (!n->direct && nic->netdev.state == MR_FACT_KNOWN)
 				mr_find(f, MR_PASS, "%s is %s", bdf, nic->netdev.v);
+			else if (!needs_verbs(pci_of(in, n)))
+				mr_find(f, MR_PASS, "%s needs neither", bdf);
 			else if (mr_find(f, MR_FAIL, "%s has no %s device", bdf,
 					 nic->verbs.state == MR_FACT_ABSENT ? "verbs" : "network"))
 				mr_hint(f,

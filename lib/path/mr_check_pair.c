@@ -94,6 +94,9 @@ void mr_check_pcie_relaxed(const struct mr_check_in *in, struct mr_finding *f)
 	MR_EACH_NIC(in, n)
 		if (n->direct)
 			judge_relaxed(nic_pci(in, n->nic), f);
+	MR_EACH_PAIR(in, p)
+		if (in->f->gpus[p->gpu].stand_in)
+			judge_relaxed(nic_pci(in, p->nic), f);
 }
 
 void mr_check_pair_topology(const struct mr_check_in *in, struct mr_finding *f)

@@ -129,13 +129,14 @@ static const char *no_pair(const struct mr_check_in *in)
 		return in->needs->pairs_count == 0
 			? "no lane of this configuration joins a NIC and a GPU's memory"
 			: "the devices that it names are not all on this machine";
-	return in->f->gpus_count == 0 ? "there is no NVIDIA GPU"
-				      : "there is no NIC that reaches GPU memory";
+	return in->needs->gpus_count == 0 ? "there is no NVIDIA GPU"
+					  : "there is no NIC that reaches GPU memory";
 }
 
 /* NULL where the question arises. */
 static const char *why_not(const struct mr_check_in *in, const struct mr_check *c)
 {
+	static const char no_gpu[] = "the memory is a BAR of no GPU";
 	const struct mr_needs *n = in->needs;
 
 	switch (c->scope) {
@@ -164,13 +165,20 @@ static const char *why_not(const struct mr_check_in *in, const struct mr_check *
 								      : "there is no such NIC";
 	case MR_SCOPE_DIRECT:
 		return has_pair(in) ? NULL : no_pair(in);
+	case MR_SCOPE_GPUMEM:
 	case MR_SCOPE_PEERMEM:
 		if (!has_pair(in))
 			return no_pair(in);
+		if (!has_gpu(in))
+			return no_gpu;
+		if (c->scope == MR_SCOPE_GPUMEM)
+			return NULL;
 		return mr_check_by_dmabuf(in) ? "GPU memory is registered by dma-buf" : NULL;
 	case MR_SCOPE_DMABUF:
 		if (!has_pair(in))
 			return no_pair(in);
+		if (!has_gpu(in))
+			return no_gpu;
 		return mr_check_by_dmabuf(in) ? NULL
 					      : "this DPDK registers GPU memory by the peer-memory "
 						"module, not by dma-buf";

@@ -45,6 +45,7 @@ enum mr_check_scope {
 	MR_SCOPE_GPU,    /* a real GPU is used */
 	MR_SCOPE_NIC,    /* a NIC is used by DPDK's PCI driver */
 	MR_SCOPE_DIRECT, /* packets travel between NIC and GPU memory */
+	MR_SCOPE_GPUMEM, /* the same, and it is a GPU's: not what stands in for one */
 	MR_SCOPE_PEERMEM,
 	MR_SCOPE_DMABUF,
 };

@@ -76,6 +76,8 @@ struct mr_facts_pci {
 
 struct mr_facts_gpu {
 	uint32_t pci;
+	bool stand_in; /* no GPU, but memory in a BAR (ivshmem), which the software device may use
+			*/
 	struct mr_probe_gpu probe;
 	uint32_t xid;  /* last one that ends the GPU's work, 0: none */
 	bool fell_off; /* the log says that it is gone */

@@ -14,6 +14,8 @@
 #define CLASS_DISPLAY 0x03u
 #define CLASS_NETWORK 0x02u
 #define VENDOR_NVIDIA 0x10deu
+#define VENDOR_QEMU 0x1af4u
+#define DEVICE_IVSHMEM 0x1110u /* qemu/docs/specs/ivshmem-spec.rst */
 
 void mr_facts_pci_path(const struct mr_facts_pci *p, char ret_path[MR_ROOT_PATH_MAX])
 {
@@ -204,9 +206,9 @@ static void read_chain(struct mr_root *r, struct mr_host_facts *f, uint32_t inde
 static void add_device(struct mr_root *r, struct mr_host_facts *f, const char *bdf)
 {
 	char path[MR_ROOT_PATH_MAX];
-	struct mr_fact_u64 class, vendor;
+	struct mr_fact_u64 class, vendor, device;
 	uint32_t kind, index;
-	bool gpu, nic;
+	bool gpu, stand_in, nic;
 
 	snprintf(path, sizeof(path), DEVICES "/%s/class", bdf);
 	mr_facts_hex_at(r, path, &class);
@@ -215,7 +217,13 @@ static void add_device(struct mr_root *r, struct mr_host_facts *f, const char *b
 	kind = (uint32_t)(class.v >> 16) & 0xff;
 	snprintf(path, sizeof(path), DEVICES "/%s/vendor", bdf);
 	mr_facts_hex_at(r, path, &vendor);
-	gpu = kind == CLASS_DISPLAY && vendor.state == MR_FACT_KNOWN && vendor.v == VENDOR_NVIDIA;
+	snprintf(path, sizeof(path), DEVICES "/%s/device", bdf);
+	mr_facts_hex_at(r, path, &device);
+	stand_in = vendor.state == MR_FACT_KNOWN && vendor.v == VENDOR_QEMU &&
+		device.state == MR_FACT_KNOWN && device.v == DEVICE_IVSHMEM;
+	gpu = stand_in ||
+		(kind == CLASS_DISPLAY && vendor.state == MR_FACT_KNOWN &&
+			vendor.v == VENDOR_NVIDIA);
 	nic = kind == CLASS_NETWORK;
 	if (!gpu && !nic)
 		return;
@@ -229,7 +237,8 @@ static void add_device(struct mr_root *r, struct mr_host_facts *f, const char *b
 		return;
 	read_chain(r, f, index);
 	if (gpu)
-		f->gpus[f->gpus_count++].pci = index;
+		f->gpus[f->gpus_count++] =
+			(struct mr_facts_gpu){.pci = index, .stand_in = stand_in};
 	else
 		f->nics[f->nics_count++].pci = index;
 }

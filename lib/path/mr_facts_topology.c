@@ -72,8 +72,9 @@ struct mr_facts_topology *mr_facts_topology_new(const struct mr_host_facts *f, s
 	for (uint32_t i = 0; i < f->gpus_count; i++) {
 		const struct mr_facts_pci *p = &f->pci[f->gpus[i].pci];
 
-		t->functions[f->gpus[i].pci].reserved =
-			p->driver.state == MR_FACT_KNOWN && strcmp(p->driver.v, "nvidia") != 0;
+		t->functions[f->gpus[i].pci].stand_in = f->gpus[i].stand_in;
+		t->functions[f->gpus[i].pci].reserved = f->gpus[i].stand_in ||
+			(p->driver.state == MR_FACT_KNOWN && strcmp(p->driver.v, "nvidia") != 0);
 	}
 	fill_cpus(f, t);
 	t->facts.functions = t->functions;

@@ -16,6 +16,14 @@ static bool may_reach(const struct mr_facts_pci *p)
 	return p->vendor.state != MR_FACT_KNOWN || p->vendor.v == VENDOR_MELLANOX;
 }
 
+static uint32_t first_gpu(const struct mr_host_facts *f)
+{
+	for (uint32_t g = 0; g < f->gpus_count; g++)
+		if (!f->gpus[g].stand_in)
+			return g;
+	return MR_FACTS_NONE;
+}
+
 /* Lower is better: what is usable comes before what is near. */
 static uint32_t cost(const struct mr_host_facts *f, const struct mr_facts_topology *t, uint32_t gpu,
 	uint32_t nic)
@@ -33,7 +41,7 @@ static void choose(const struct mr_host_facts *f, const struct mr_facts_topology
 {
 	uint32_t best = UINT32_MAX;
 
-	*ret_gpu = f->gpus_count > 0 ? 0 : MR_FACTS_NONE;
+	*ret_gpu = first_gpu(f);
 	*ret_nic = MR_FACTS_NONE;
 	for (uint32_t n = 0; n < f->nics_count; n++) {
 		if (!may_reach(&f->pci[f->nics[n].pci]))
@@ -43,7 +51,7 @@ static void choose(const struct mr_host_facts *f, const struct mr_facts_topology
 		for (uint32_t g = 0; g < f->gpus_count; g++) {
 			uint32_t c = cost(f, t, g, n);
 
-			if (c >= best)
+			if (f->gpus[g].stand_in || c >= best)
 				continue;
 			best = c;
 			*ret_gpu = g;
@@ -90,7 +98,7 @@ void mr_needs_probe(const struct mr_needs *n, const struct mr_probe *probe, stru
 	for (uint32_t i = 0; i < n->pairs_count; i++) {
 		uint32_t g = n->pairs[i].gpu, k = n->pairs[i].nic;
 
-		if (g != MR_FACTS_NONE && k != MR_FACTS_NONE)
+		if (g != MR_FACTS_NONE && k != MR_FACTS_NONE && !f->gpus[g].stand_in)
 			mr_probe_ask_pair(probe, f->pci[f->gpus[g].pci].bdf,
 				f->pci[f->nics[k].pci].bdf, &f->pairs[g][k]);
 	}

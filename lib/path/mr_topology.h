@@ -52,7 +52,7 @@ enum mr_topology_near {
 
 enum mr_topology_kind {
 	MR_TOPOLOGY_OTHER, /* bridges and all else: only what lies on a way is drawn */
-	MR_TOPOLOGY_GPU,   /* NVIDIA (10de), class 0300 or 0302 */
+	MR_TOPOLOGY_GPU,   /* NVIDIA (10de), class 0300 or 0302; or what stands in for one */
 	MR_TOPOLOGY_NIC,   /* class 0200 or 0207 */
 };
 
@@ -75,6 +75,7 @@ struct mr_topology_function {
 	 * own traffic, is down, belongs to another.
 	 */
 	bool reserved;
+	bool stand_in; /* placed as if it were a GPU */
 };
 
 struct mr_topology_cpu {

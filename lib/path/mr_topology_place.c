@@ -13,6 +13,8 @@ enum mr_topology_kind mr_topology_kind_of(const struct mr_topology_function *fun
 {
 	uint32_t class = function->class_code >> 8;
 
+	if (function->stand_in)
+		return MR_TOPOLOGY_GPU;
 	if (function->vendor == VENDOR_NVIDIA && (class == CLASS_VGA || class == CLASS_3D))
 		return MR_TOPOLOGY_GPU;
 	if (class == CLASS_ETHERNET || class == CLASS_INFINIBAND)
