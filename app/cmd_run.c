@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,29 +24,6 @@ struct options {
 	bool json;
 	bool skip[MR_CHECKS_COUNT];
 };
-
-/* Written by the handler only: signals seen, and whether a second one asks for haste. */
-static uint32_t signals_seen;
-static uint32_t signal_fast;
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	if (mr_load_relaxed(&signals_seen) != 0)
-		mr_store_relaxed(&signal_fast, 1);
-	mr_store_relaxed(&signals_seen, 1);
-}
-
-static void catch_signals(void)
-{
-	/* A line that is being written is not lost; what sleeps wakes up all the same. */
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGINT, &sa, NULL);
-	sa.sa_handler = SIG_IGN;
-	sigaction(SIGPIPE, &sa, NULL);
-}
 
 static bool parse_seconds(const char *text, double *ret_s)
 {
@@ -101,36 +77,6 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return 0;
 }
 
-static void print_json(json_t *j)
-{
-	char *text = j == NULL ? NULL : json_dumps(j, JSON_COMPACT);
-
-	if (text != NULL)
-		puts(text);
-	free(text);
-	json_decref(j);
-}
-
-/* The JSON of a run that never had lanes. */
-static void print_failure(const struct options *o, json_t *errors)
-{
-	if (o->json)
-		print_json(json_pack("{s:o, s:f, s:s}", "errors", errors, "duration_s", 0.0,
-			"exit_reason", "error"));
-	else
-		json_decref(errors);
-}
-
-/* A sentence that has no line in the configuration. */
-static int fail(const struct options *o, const char *sentence, int status)
-{
-	fprintf(stderr, "millrace: %s\n", sentence);
-	print_failure(o,
-		json_pack("[{s:o, s:i, s:s, s:o, s:s}]", "file", mr_cmd_json_text(o->config),
-			"line", 0, "key", "", "message", mr_cmd_json_text(sentence), "hint", ""));
-	return status;
-}
-
 /* What the machine lacks becomes problems; what was not to be looked at goes with the plan. */
 static int preflight(
 	struct mr_doctor *d, struct mr_plan *plan, struct mr_problems *problems, struct mr_err *err)
@@ -181,14 +127,14 @@ static int load_plan(const struct options *o, struct mr_config *cfg, struct mr_p
 	int status = MR_EXIT_CLEAN;
 
 	if (problems == NULL || d == NULL) {
-		status = fail(o, "out of memory", MR_EXIT_FAILURE);
+		status = mr_cmd_fail(o->config, o->json, "out of memory", MR_EXIT_FAILURE);
 	} else if (mr_doctor_init(d, "/", &err) != 0) {
-		status = fail(o, err.msg, MR_EXIT_FAILURE);
+		status = mr_cmd_fail(o->config, o->json, err.msg, MR_EXIT_FAILURE);
 	} else {
 		memcpy(d->skip, o->skip, sizeof(d->skip));
 		if (load_for(o, d, cfg, plan, problems) < 0) {
 			mr_cmd_print_problems(problems);
-			print_failure(o, mr_cmd_problems_json(problems));
+			mr_cmd_print_failure(o->json, mr_cmd_problems_json(problems));
 			status = MR_EXIT_CONFIG;
 		}
 		mr_doctor_fini(d);
@@ -234,7 +180,7 @@ static struct outcome control(
 
 		if (out.reason != NULL)
 			return out;
-		if (mr_load_relaxed(&signals_seen) != 0)
+		if (mr_load_relaxed(&mr_cmd_signal_seen) != 0)
 			return (struct outcome){"signal", MR_EXIT_CLEAN, false};
 		if (o->duration_s > 0 && (double)(now - start_ns) >= o->duration_s * 1e9)
 			return (struct outcome){"duration", MR_EXIT_CLEAN, false};
@@ -261,7 +207,7 @@ static int report(
 		fputs(text, o->json ? stderr : stdout);
 	free(text);
 	if (o->json)
-		print_json(json_incref(j));
+		mr_cmd_print_json(json_incref(j));
 	json_decref(j);
 	fflush(stdout);
 	if (!balanced) {
@@ -278,7 +224,7 @@ static bool before_step(void *ctx, const char *step)
 {
 	const struct mr_plan *plan = ctx;
 
-	if (mr_load_relaxed(&signals_seen) != 0)
+	if (mr_load_relaxed(&mr_cmd_signal_seen) != 0)
 		return false;
 	if (plan->log_level >= LOG_DEBUG)
 		fprintf(stderr, "millrace: step %s\n", step);
@@ -289,7 +235,7 @@ static bool before_step(void *ctx, const char *step)
 static void print_stopped(const struct options *o, const struct mr_plan *plan)
 {
 	if (o->json)
-		print_json(json_pack("{s:s, s:[], s:[], s:[], s:b, s:f, s:s}", "instance",
+		mr_cmd_print_json(json_pack("{s:s, s:[], s:[], s:[], s:b, s:f, s:s}", "instance",
 			plan->name, "lanes", "ports", "devices", "balanced", 1, "duration_s", 0.0,
 			"exit_reason", "signal"));
 }
@@ -321,7 +267,8 @@ static int run(const struct options *o, const struct mr_plan *plan)
 		return MR_EXIT_CLEAN;
 	}
 	if (rc < 0) {
-		status = fail(o, err.msg, rc == -EALREADY ? MR_EXIT_CONFIG : MR_EXIT_FAILURE);
+		status = mr_cmd_fail(o->config, o->json, err.msg,
+			rc == -EALREADY ? MR_EXIT_CONFIG : MR_EXIT_FAILURE);
 		if (rc == -ETIMEDOUT)
 			leave(MR_EXIT_GPU);
 		return status;
@@ -332,7 +279,7 @@ static int run(const struct options *o, const struct mr_plan *plan)
 	out = control(s, o, start_ns, &err);
 	if (out.status != MR_EXIT_CLEAN)
 		fprintf(stderr, "millrace: %s\n", err.msg);
-	rc = mr_setup_stop(s, plan->drain_ms, &signal_fast, out.fail_closed, &err);
+	rc = mr_setup_stop(s, plan->drain_ms, &mr_cmd_signal_fast, out.fail_closed, &err);
 	/* What a failed device leaves in flight needs no second sentence. */
 	if (rc == -ETIME || (rc < 0 && out.status == MR_EXIT_CLEAN))
 		fprintf(stderr, "millrace: %s\n", err.msg);
@@ -361,9 +308,9 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 		free(plan);
 		return mr_cmd_usage(self);
 	}
-	catch_signals();
+	mr_cmd_catch_signals();
 	if (plan == NULL)
-		status = fail(&o, "out of memory", MR_EXIT_FAILURE);
+		status = mr_cmd_fail(o.config, o.json, "out of memory", MR_EXIT_FAILURE);
 	else
 		status = load_plan(&o, &cfg, plan);
 	if (status == MR_EXIT_CLEAN)

@@ -38,6 +38,7 @@ int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stats(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_gen(const struct mr_cmd *self, int argc, char **argv);
 
 /* Prints "usage: millrace NAME USAGE" to stderr and returns MR_EXIT_USAGE. */
 int mr_cmd_usage(const struct mr_cmd *self);
@@ -50,6 +51,22 @@ json_t *mr_cmd_problems_json(const struct mr_problems *ps);
 
 /* A new string; bytes that are not UTF-8 (a file's name may hold any) become '?'. */
 json_t *mr_cmd_json_text(const char *text);
+
+/* Prints the object as the one line of stdout and frees it; NULL: without memory, nothing. */
+void mr_cmd_print_json(json_t *j);
+
+/* The object of a command that never came to its work; takes errors, and without json frees it. */
+void mr_cmd_print_failure(bool json, json_t *errors);
+
+/* A sentence that has no line in the configuration: to stderr, and as such an object. */
+int mr_cmd_fail(const char *config, bool json, const char *sentence, int status);
+
+/*
+ * SIGINT and SIGTERM as words: written by the handler, read with mr_load_relaxed. The
+ * first sets seen, a second one fast too; SIGPIPE is ignored.
+ */
+extern uint32_t mr_cmd_signal_seen, mr_cmd_signal_fast;
+void mr_cmd_catch_signals(void);
 
 /* A plan for people, and as an object (tests/schema/check.schema.json). */
 void mr_cmd_print_plan(const struct mr_plan *p);

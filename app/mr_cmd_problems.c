@@ -61,3 +61,31 @@ json_t *mr_cmd_problems_json(const struct mr_problems *ps)
 	}
 	return all;
 }
+
+void mr_cmd_print_json(json_t *j)
+{
+	char *text = j == NULL ? NULL : json_dumps(j, JSON_COMPACT);
+
+	if (text != NULL)
+		puts(text);
+	free(text);
+	json_decref(j);
+}
+
+void mr_cmd_print_failure(bool json, json_t *errors)
+{
+	if (json)
+		mr_cmd_print_json(json_pack("{s:o, s:f, s:s}", "errors", errors, "duration_s", 0.0,
+			"exit_reason", "error"));
+	else
+		json_decref(errors);
+}
+
+int mr_cmd_fail(const char *config, bool json, const char *sentence, int status)
+{
+	fprintf(stderr, "millrace: %s\n", sentence);
+	mr_cmd_print_failure(json,
+		json_pack("[{s:o, s:i, s:s, s:o, s:s}]", "file", mr_cmd_json_text(config), "line",
+			0, "key", "", "message", mr_cmd_json_text(sentence), "hint", ""));
+	return status;
+}

@@ -121,39 +121,26 @@ static void set_file(struct mr_problems *ps, const char *file)
 	snprintf(ps->file, sizeof(ps->file), "%s", file);
 }
 
-static int parse(const char *text, size_t bytes, struct mr_config *ret_cfg, struct mr_problems *ps)
+static int parse(const struct mr_schema *s, const char *text, size_t bytes, void *ret_cfg,
+	struct mr_problems *ps)
 {
-	struct mr_config cfg = {0};
 	struct mr_yaml_node *top;
 	int rc = mr_yaml_parse(text, bytes, &top, ps);
 
 	if (rc != 0)
 		return rc;
-	mr_schema_check(top, ps);
+	mr_schema_check(s, top, ps);
 	if (ps->count > 0) {
 		mr_yaml_free(top);
 		return -EINVAL;
 	}
-	rc = mr_schema_load(text, bytes, &cfg, ps);
-	if (rc == 0 && mr_schema_fill(top, &cfg) != 0) {
+	rc = mr_schema_load(s, text, bytes, ret_cfg, ps);
+	if (rc == 0 && mr_schema_fill(s, top, ret_cfg) != 0) {
 		mr_problem_add(ps, 0, "", "free some memory", "out of memory");
 		rc = -EINVAL;
 	}
 	mr_yaml_free(top);
-	if (rc != 0) {
-		mr_config_free(&cfg);
-		return rc;
-	}
-	set_lines(&cfg);
-	*ret_cfg = cfg;
-	return 0;
-}
-
-int mr_config_parse(const char *file, const char *text, size_t bytes, struct mr_config *ret_cfg,
-	struct mr_problems *problems)
-{
-	set_file(problems, file);
-	return parse(text, bytes, ret_cfg, problems);
+	return rc;
 }
 
 /* Reads at most one byte more than is allowed, so that too long is seen as such. */
@@ -180,24 +167,45 @@ static int read_file(const char *file, char *text, size_t *ret_bytes, struct mr_
 	return rc;
 }
 
+int mr_schema_read(const struct mr_schema *s, const char *file, const char *text, size_t bytes,
+	void *ret_cfg, struct mr_problems *ps)
+{
+	char *own = NULL;
+	struct mr_err err;
+	int rc = 0;
+
+	memset(ret_cfg, 0, s->bytes);
+	/* Lines start with the name, so it has to be seen. */
+	set_file(ps, file[0] != '\0' || text != NULL ? file : "''");
+	if (text == NULL) {
+		own = malloc(MR_YAML_BYTES_MAX + 1);
+		rc = own != NULL ? read_file(file, own, &bytes, &err)
+				 : mr_err_set(&err, -ENOMEM, "cannot be read: out of memory");
+		text = own;
+	}
+	if (rc != 0)
+		mr_problem_add(ps, 0, "", "give the path of a readable YAML file", "%s", err.msg);
+	else
+		rc = parse(s, text, bytes, ret_cfg, ps);
+	free(own);
+	return rc;
+}
+
+int mr_config_parse(const char *file, const char *text, size_t bytes, struct mr_config *ret_cfg,
+	struct mr_problems *problems)
+{
+	int rc = mr_schema_read(&mr_schema_run, file, text, bytes, ret_cfg, problems);
+
+	if (rc != 0)
+		mr_config_free(ret_cfg);
+	else
+		set_lines(ret_cfg);
+	return rc;
+}
+
 int mr_config_load(const char *file, struct mr_config *ret_cfg, struct mr_problems *problems)
 {
-	char *text = malloc(MR_YAML_BYTES_MAX + 1);
-	size_t bytes = 0;
-	struct mr_err err;
-	int rc;
-
-	/* Lines start with the name, so it has to be seen. */
-	set_file(problems, file[0] != '\0' ? file : "''");
-	rc = text != NULL ? read_file(file, text, &bytes, &err)
-			  : mr_err_set(&err, -ENOMEM, "cannot be read: out of memory");
-	if (rc != 0)
-		mr_problem_add(
-			problems, 0, "", "give the path of a readable YAML file", "%s", err.msg);
-	else
-		rc = parse(text, bytes, ret_cfg, problems);
-	free(text);
-	return rc;
+	return mr_config_parse(file, NULL, 0, ret_cfg, problems);
 }
 
 static void free_lane(struct mr_config_lane *l)

@@ -31,8 +31,8 @@ void mr_plan_warn(struct mr_plan_work *w, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* From the command line, else the file, else the file's stem; problems carry the file's name. */
-static void plan_name(struct mr_plan_work *w, const char *name)
+/* Problems carry the file's name. */
+void mr_plan_name(struct mr_plan_work *w, const char *name)
 {
 	const char *file = strrchr(w->ps->file, '/');
 	size_t bytes;
@@ -69,7 +69,7 @@ int mr_plan_build(const struct mr_config *cfg, const struct mr_host *host, const
 	ret_plan->stall_ms = cfg->stall_ms;
 	ret_plan->driver_ms = cfg->driver_ms;
 	ret_plan->log_level = cfg->log_level;
-	plan_name(&w, name);
+	mr_plan_name(&w, name);
 	mr_plan_devices(&w);
 	mr_plan_ports(&w);
 	mr_plan_lanes(&w);

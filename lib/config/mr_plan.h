@@ -137,6 +137,8 @@ struct mr_plan {
 	uint32_t ports_count;
 	struct mr_plan_lane lanes[MR_LANES_MAX];
 	uint32_t lanes_count;
+	/* Without lanes: one ordinary pool of host memory for every port. */
+	uint32_t host_buffers, host_element_bytes, host_cache;
 	uint32_t drain_ms, host_timeout_ms, log_level;
 	uint32_t stall_ms;                   /* 0: as the device needs */
 	uint32_t driver_ms;                  /* 0: no limit */

@@ -238,11 +238,27 @@ static void plan_path(struct mr_plan_work *w, uint32_t lane)
 			rx_why[0] != '\0' ? rx_why : tx_why);
 }
 
+void mr_plan_core(struct mr_plan_work *w, int32_t core, const char *key)
+{
+	char hint[96];
+
+	if (!w->host->known || core < 0)
+		return;
+	snprintf(hint, sizeof(hint), "use 0 to %u, or any", w->host->cpus - 1);
+	if ((uint32_t)core >= w->host->cpus || core >= (int32_t)MR_CPUS_MAX)
+		mr_plan_refuse(w, key, hint, "this machine has no core %d", core);
+	else if (!w->host->cpu_online[core])
+		mr_plan_refuse(w, key, "switch it on, or use another", "core %d is offline", core);
+	else if (!w->host->cpu_allowed[core])
+		mr_plan_refuse(w, key,
+			"widen the cpuset or affinity of this process, or use another",
+			"core %d is not among the CPUs that this process may use", core);
+}
+
 static void check_core(struct mr_plan_work *w, uint32_t lane)
 {
 	int32_t core = w->plan->lanes[lane].core;
 	char key[64];
-	char hint[96];
 
 	snprintf(key, sizeof(key), "lanes[%u].core", lane);
 	if (core < 0)
@@ -254,17 +270,7 @@ static void check_core(struct mr_plan_work *w, uint32_t lane)
 			"core %d already polls for lane '%s'", core, w->plan->lanes[k].name);
 		break;
 	}
-	if (!w->host->known)
-		return;
-	snprintf(hint, sizeof(hint), "use 0 to %u, or any", w->host->cpus - 1);
-	if ((uint32_t)core >= w->host->cpus || core >= (int32_t)MR_CPUS_MAX)
-		mr_plan_refuse(w, key, hint, "this machine has no core %d", core);
-	else if (!w->host->cpu_online[core])
-		mr_plan_refuse(w, key, "switch it on, or use another", "core %d is offline", core);
-	else if (!w->host->cpu_allowed[core])
-		mr_plan_refuse(w, key,
-			"widen the cpuset or affinity of this process, or use another",
-			"core %d is not among the CPUs that this process may use", core);
+	mr_plan_core(w, core, key);
 }
 
 static void plan_tx(struct mr_plan_work *w, uint32_t lane)

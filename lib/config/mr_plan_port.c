@@ -338,6 +338,14 @@ static void plan_kernel(struct mr_plan_work *w, uint32_t port)
 	}
 }
 
+void mr_plan_port_args(struct mr_plan_work *w, uint32_t port)
+{
+	if (w->plan->ports[port].kind == MR_PORT_KERNEL)
+		plan_kernel(w, port);
+	else if (strncmp(w->plan->ports[port].device, "net_pcap", 8) == 0)
+		check_pcap(w, port);
+}
+
 struct queue_use {
 	uint32_t port, queue;
 	char key[64];
@@ -437,10 +445,6 @@ void mr_plan_queues(struct mr_plan_work *w)
 		unused(w);
 	if (w->ps->count > before)
 		return;
-	for (uint32_t i = 0; i < w->plan->ports_count; i++) {
-		if (w->plan->ports[i].kind == MR_PORT_KERNEL)
-			plan_kernel(w, i);
-		else if (strncmp(w->plan->ports[i].device, "net_pcap", 8) == 0)
-			check_pcap(w, i);
-	}
+	for (uint32_t i = 0; i < w->plan->ports_count; i++)
+		mr_plan_port_args(w, i);
 }

@@ -30,6 +30,13 @@ void mr_plan_warn(struct mr_plan_work *w, const char *fmt, ...) MR_PRINTF(2, 3);
 uint32_t mr_plan_find_port(struct mr_plan_work *w, const char *name, const char *key);
 uint32_t mr_plan_find_device(struct mr_plan_work *w, const char *name, const char *key);
 
+/* mr_plan_name takes the command line's, else the file's own, else the file's stem. */
+void mr_plan_name(struct mr_plan_work *w, const char *name);
+/* mr_plan_core refuses a core that this machine or process does not have. */
+void mr_plan_core(struct mr_plan_work *w, int32_t core, const char *key);
+/* mr_plan_port_args completes or judges a port's arguments by the queues that are used. */
+void mr_plan_port_args(struct mr_plan_work *w, uint32_t port);
+
 void mr_plan_devices(struct mr_plan_work *w);
 void mr_plan_ports(struct mr_plan_work *w);
 void mr_plan_lanes(struct mr_plan_work *w);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_schema.h"
 
+#include "mr_gen_config.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,6 @@
 
 #define MEMBER_BYTES(structure, member) sizeof(((structure *)NULL)->member)
 
-static const struct mr_schema_row rows[] = {
 #define KEY(path_, type_, s, m, min_, max_, def_, unit_, help_)                                    \
 	{.path = path_,                                                                            \
 		.type = MR_SCHEMA_##type_,                                                         \
@@ -47,13 +48,22 @@ static const struct mr_schema_row rows[] = {
 		.count_offset = offsetof(s, m##_count),                                            \
 		.unit = "",                                                                        \
 		.help = help_},
+static const struct mr_schema_row run_rows[] = {
 #include "mr_schema.def"
+};
+static const struct mr_schema_row gen_rows[] = {
+#include "mr_schema_gen.def"
+};
 #undef KEY
 #undef LIST
 #undef MAPPING
 #undef PART
 #undef PARAMS
-};
+
+const struct mr_schema mr_schema_run = {
+	run_rows, MR_ARRAY_LEN(run_rows), sizeof(struct mr_config), "config/millrace.yaml"};
+const struct mr_schema mr_schema_gen = {
+	gen_rows, MR_ARRAY_LEN(gen_rows), sizeof(struct mr_gen_config), "config/gen.yaml"};
 
 static const cyaml_strval_t level_words[] = {
 	{"error", 0}, {"warning", 1}, {"info", 2}, {"debug", 3}};
@@ -61,12 +71,16 @@ static const cyaml_strval_t overload_words[] = {
 	{"block", MR_OVERLOAD_BLOCK}, {"shed", MR_OVERLOAD_SHED}};
 static const cyaml_strval_t hugepages_words[] = {
 	{"auto", MR_HUGEPAGES_AUTO}, {"off", MR_HUGEPAGES_OFF}};
+static const cyaml_strval_t sizes_words[] = {
+	{"fixed", MR_GEN_FIXED}, {"sweep", MR_GEN_SWEEP}, {"imix", MR_GEN_IMIX}};
+static const cyaml_strval_t search_words[] = {{"none", MR_GEN_SEARCH_NONE},
+	{"zero-loss", MR_GEN_SEARCH_ZERO_LOSS}, {"partial-loss", MR_GEN_SEARCH_PARTIAL_LOSS}};
 static const cyaml_strval_t path_words[] = {
 	{"direct", MR_PATH_DIRECT}, {"pinned", MR_PATH_PINNED}, {"staged", MR_PATH_STAGED}};
 
-const struct mr_schema_row *mr_schema_at(uint32_t i)
+const struct mr_schema_row *mr_schema_at(const struct mr_schema *s, uint32_t i)
 {
-	return i < MR_ARRAY_LEN(rows) ? &rows[i] : NULL;
+	return i < s->count ? &s->rows[i] : NULL;
 }
 
 const char *mr_schema_key(const struct mr_schema_row *row)
@@ -88,6 +102,12 @@ const cyaml_strval_t *mr_schema_words(enum mr_schema_type type, uint32_t *ret_co
 	case MR_SCHEMA_HUGEPAGES:
 		*ret_count = MR_ARRAY_LEN(hugepages_words);
 		return hugepages_words;
+	case MR_SCHEMA_SIZES:
+		*ret_count = MR_ARRAY_LEN(sizes_words);
+		return sizes_words;
+	case MR_SCHEMA_SEARCH:
+		*ret_count = MR_ARRAY_LEN(search_words);
+		return search_words;
 	case MR_SCHEMA_PATHS:
 		*ret_count = MR_ARRAY_LEN(path_words);
 		return path_words;
@@ -111,11 +131,14 @@ bool mr_schema_is_below(const struct mr_schema_row *row, const char *pattern)
 }
 
 /* libcyaml's structures are made from the rows at run time: they nest, rows do not. */
-#define FIELDS_MAX (2 * MR_ARRAY_LEN(rows))
+#define ROWS_MAX                                                                                   \
+	(MR_ARRAY_LEN(run_rows) > MR_ARRAY_LEN(gen_rows) ? MR_ARRAY_LEN(run_rows)                  \
+							 : MR_ARRAY_LEN(gen_rows))
 
 struct loader {
-	cyaml_schema_field_t fields[FIELDS_MAX];
-	cyaml_schema_value_t elements[MR_ARRAY_LEN(rows)];
+	const struct mr_schema *schema;
+	cyaml_schema_field_t fields[2 * ROWS_MAX];
+	cyaml_schema_value_t elements[ROWS_MAX];
 	uint32_t fields_count, elements_count;
 };
 
@@ -167,6 +190,8 @@ static void make_field(struct loader *l, const struct mr_schema_row *row, cyaml_
 	case MR_SCHEMA_LEVEL:
 	case MR_SCHEMA_OVERLOAD:
 	case MR_SCHEMA_HUGEPAGES:
+	case MR_SCHEMA_SIZES:
+	case MR_SCHEMA_SEARCH:
 		v->type = CYAML_ENUM;
 		flags |= CYAML_FLAG_STRICT;
 		v->enumeration.strings = mr_schema_words(row->type, &v->enumeration.count);
@@ -198,33 +223,34 @@ static void make_field(struct loader *l, const struct mr_schema_row *row, cyaml_
 static const cyaml_schema_field_t *make_fields(struct loader *l, const char *pattern)
 {
 	cyaml_schema_field_t *first = &l->fields[l->fields_count];
+	const struct mr_schema_row *rows = l->schema->rows;
 	uint32_t n = 0;
 
-	for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++)
+	for (uint32_t i = 0; i < l->schema->count; i++)
 		n += mr_schema_is_below(&rows[i], pattern);
 	l->fields_count += n + 1; /* the last stays zero and ends the array */
 	n = 0;
-	for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++)
+	for (uint32_t i = 0; i < l->schema->count; i++)
 		if (mr_schema_is_below(&rows[i], pattern))
 			make_field(l, &rows[i], &first[n++]);
 	return first;
 }
 
-int mr_schema_load(
-	const char *text, size_t bytes, struct mr_config *ret_cfg, struct mr_problems *ps)
+int mr_schema_load(const struct mr_schema *s, const char *text, size_t bytes, void *ret_cfg,
+	struct mr_problems *ps)
 {
 	const cyaml_config_t config = {.mem_fn = cyaml_mem, .flags = CYAML_CFG_NO_ALIAS};
 	struct loader *l = calloc(1, sizeof(*l));
 	cyaml_schema_value_t top = {.type = CYAML_MAPPING,
 		.flags = CYAML_FLAG_POINTER,
-		.data_size = sizeof(struct mr_config)};
-	struct mr_config *cfg = NULL;
+		.data_size = (uint32_t)s->bytes};
+	void *cfg = NULL;
 	cyaml_err_t rc = CYAML_ERR_OOM;
 
 	if (l != NULL) {
+		l->schema = s;
 		top.mapping.fields = make_fields(l, "");
-		rc = cyaml_load_data(
-			(const uint8_t *)text, bytes, &config, &top, (cyaml_data_t **)&cfg, NULL);
+		rc = cyaml_load_data((const uint8_t *)text, bytes, &config, &top, &cfg, NULL);
 		free(l);
 	}
 	if (rc != CYAML_OK) {
@@ -232,7 +258,7 @@ int mr_schema_load(
 			"libcyaml refuses a checked file: %s", cyaml_strerror(rc));
 		return -EINVAL;
 	}
-	*ret_cfg = *cfg;
+	memcpy(ret_cfg, cfg, s->bytes);
 	free(cfg); /* cyaml_mem() is realloc() and free() */
 	return 0;
 }
@@ -267,9 +293,11 @@ static int fill_params(const struct mr_yaml_node *node, const struct mr_schema_r
 	return 0;
 }
 
-static int fill_mapping(const struct mr_yaml_node *node, const char *pattern, char *base);
+static int fill_mapping(const struct mr_schema *s, const struct mr_yaml_node *node,
+	const char *pattern, char *base);
 
-static int fill_list(const struct mr_yaml_node *node, const struct mr_schema_row *row, char *base)
+static int fill_list(const struct mr_schema *s, const struct mr_yaml_node *node,
+	const struct mr_schema_row *row, char *base)
 {
 	char pattern[128];
 	char *element;
@@ -280,7 +308,7 @@ static int fill_list(const struct mr_yaml_node *node, const struct mr_schema_row
 	snprintf(pattern, sizeof(pattern), "%s[]", row->path);
 	memcpy(&element, base + row->offset, sizeof(element));
 	for (const struct mr_yaml_node *n = node->child; n != NULL && rc == 0; n = n->next) {
-		rc = fill_mapping(n, pattern, element);
+		rc = fill_mapping(s, n, pattern, element);
 		element += row->size;
 	}
 	return rc;
@@ -324,12 +352,24 @@ static void fill_scalar(const struct mr_yaml_node *node, const struct mr_schema_
 	memcpy(at, &number, sizeof(number));
 }
 
-static int fill_mapping(const struct mr_yaml_node *node, const char *pattern, char *base)
+static int fill_text(const struct mr_schema_row *row, char *at)
+{
+	char *text;
+
+	if (row->def == NULL || *row->def == '\0')
+		return 0;
+	text = strdup(row->def);
+	memcpy(at, &text, sizeof(text));
+	return text != NULL ? 0 : -ENOMEM;
+}
+
+static int fill_mapping(
+	const struct mr_schema *s, const struct mr_yaml_node *node, const char *pattern, char *base)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < MR_ARRAY_LEN(rows) && rc == 0; i++) {
-		const struct mr_schema_row *row = &rows[i];
+	for (uint32_t i = 0; i < s->count && rc == 0; i++) {
+		const struct mr_schema_row *row = &s->rows[i];
 		const struct mr_yaml_node *n;
 
 		if (!mr_schema_is_below(row, pattern))
@@ -337,18 +377,20 @@ static int fill_mapping(const struct mr_yaml_node *node, const char *pattern, ch
 		n = mr_yaml_find(node, mr_schema_key(row));
 		switch (row->type) {
 		case MR_SCHEMA_MAPPING:
-			rc = fill_mapping(n, row->path, base + row->offset);
+			rc = fill_mapping(s, n, row->path, base + row->offset);
 			break;
 		case MR_SCHEMA_MAPPINGS:
-			rc = fill_list(n, row, base);
+			rc = fill_list(s, n, row, base);
 			break;
 		case MR_SCHEMA_PARAMS:
 			rc = fill_params(n, row, base);
 			break;
-		case MR_SCHEMA_WORDS:
-		case MR_SCHEMA_PATHS:
 		case MR_SCHEMA_NAME:
 		case MR_SCHEMA_TEXT:
+			rc = n != NULL ? 0 : fill_text(row, base + row->offset);
+			break;
+		case MR_SCHEMA_WORDS:
+		case MR_SCHEMA_PATHS:
 			break;
 		default:
 			fill_scalar(n, row, base + row->offset);
@@ -390,14 +432,15 @@ static uint32_t count_nodes(const struct mr_yaml_node *node)
 	return count;
 }
 
-int mr_schema_fill(const struct mr_yaml_node *top, struct mr_config *cfg)
+int mr_schema_fill(const struct mr_schema *s, const struct mr_yaml_node *top, void *cfg)
 {
 	uint32_t count = count_nodes(top);
+	struct mr_config_lines *lines = calloc(1, sizeof(*lines) + count * sizeof(lines->at[0]));
 	int rc;
 
-	cfg->lines = calloc(1, sizeof(*cfg->lines) + count * sizeof(cfg->lines->at[0]));
-	if (cfg->lines == NULL)
+	if (lines == NULL)
 		return -ENOMEM;
-	rc = add_lines(cfg->lines, top, "");
-	return rc != 0 ? rc : fill_mapping(top, "", (char *)cfg);
+	((struct mr_config *)cfg)->lines = lines;
+	rc = add_lines(lines, top, "");
+	return rc != 0 ? rc : fill_mapping(s, top, "", cfg);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mr_schema - the rows of mr_schema.def as data, and what they check and load.
+ * mr_schema - the rows of the .def files as data, and what they check and load.
+ *
+ * There is a schema for each kind of configuration; both begin with the rows of
+ * mr_schema_base.def.
  *
  *     tree (mr_yaml) ─ mr_schema_check ─► problems, key lines
  *     text ─ mr_schema_load ─► structures ─ mr_schema_fill ─► complete
@@ -33,6 +36,8 @@ enum mr_schema_type {
 	MR_SCHEMA_LEVEL,
 	MR_SCHEMA_OVERLOAD,
 	MR_SCHEMA_HUGEPAGES,
+	MR_SCHEMA_SIZES,
+	MR_SCHEMA_SEARCH,
 	MR_SCHEMA_MAPPINGS,
 	MR_SCHEMA_WORDS,
 	MR_SCHEMA_PATHS,
@@ -61,8 +66,18 @@ struct mr_config_lines {
 	} at[];
 };
 
+struct mr_schema {
+	const struct mr_schema_row *rows;
+	uint32_t count;
+	size_t bytes;       /* of the structure, which begins with a struct mr_config */
+	const char *manual; /* the file that shows every key */
+};
+
+extern const struct mr_schema mr_schema_run; /* struct mr_config */
+extern const struct mr_schema mr_schema_gen; /* struct mr_gen_config */
+
 /* mr_schema_at returns the i-th row, or NULL behind the last. */
-const struct mr_schema_row *mr_schema_at(uint32_t i);
+const struct mr_schema_row *mr_schema_at(const struct mr_schema *s, uint32_t i);
 
 /* mr_schema_key returns the last key of a row's path: "packets". */
 const char *mr_schema_key(const struct mr_schema_row *row);
@@ -70,17 +85,26 @@ const char *mr_schema_key(const struct mr_schema_row *row);
 /* mr_schema_is_below tells whether a row is a key of the mapping with that path ("": the top). */
 bool mr_schema_is_below(const struct mr_schema_row *row, const char *pattern);
 
-/* mr_schema_words gives the words of LEVEL, OVERLOAD, HUGEPAGES and PATHS rows. */
+/* mr_schema_words gives the words of a type that has them (LEVEL to PATHS). */
 const cyaml_strval_t *mr_schema_words(enum mr_schema_type type, uint32_t *ret_count);
 
 /* mr_schema_check adds a problem for everything in the tree that no row allows. */
-void mr_schema_check(const struct mr_yaml_node *top, struct mr_problems *ps);
+void mr_schema_check(
+	const struct mr_schema *s, const struct mr_yaml_node *top, struct mr_problems *ps);
 
 /* mr_schema_load lets libcyaml make the structures of a checked text. */
-MR_MUST_USE int mr_schema_load(
-	const char *text, size_t bytes, struct mr_config *ret_cfg, struct mr_problems *ps);
+MR_MUST_USE int mr_schema_load(const struct mr_schema *s, const char *text, size_t bytes,
+	void *ret_cfg, struct mr_problems *ps);
 
 /* mr_schema_fill adds sizes, cores, params, defaults and lines. -ENOMEM only. */
-MR_MUST_USE int mr_schema_fill(const struct mr_yaml_node *top, struct mr_config *cfg);
+MR_MUST_USE int mr_schema_fill(
+	const struct mr_schema *s, const struct mr_yaml_node *top, void *cfg);
+
+/*
+ * mr_schema_read does all of it for a file, or for text where text is not NULL. On a
+ * failure, with a problem, what is in *ret_cfg is still to be freed.
+ */
+MR_MUST_USE int mr_schema_read(const struct mr_schema *s, const char *file, const char *text,
+	size_t bytes, void *ret_cfg, struct mr_problems *ps);
 
 #endif

@@ -11,6 +11,7 @@
 
 /* One value under judgement. */
 struct place {
+	const struct mr_schema *schema;
 	const struct mr_schema_row *row;
 	const struct mr_yaml_node *node;
 	const char *path; /* lanes[0].batch.packets */
@@ -287,7 +288,7 @@ static void check_params(const struct place *at)
 	}
 	for (const struct mr_yaml_node *n = map->child; n != NULL; n = n->next) {
 		char path[PATH_BYTES];
-		struct place value = {at->row, n, path, at->ps};
+		struct place value = {at->schema, at->row, n, path, at->ps};
 
 		below(path, at->path, n->key);
 		if (n->key_bytes == 0 || n->key_bytes >= MR_NAME_MAX ||
@@ -299,8 +300,8 @@ static void check_params(const struct place *at)
 	}
 }
 
-static void check_mapping(const struct mr_yaml_node *map, const char *pattern, const char *path,
-	struct mr_problems *ps);
+static void check_mapping(const struct mr_schema *s, const struct mr_yaml_node *map,
+	const char *pattern, const char *path, struct mr_problems *ps);
 
 static void check_list(const struct place *at)
 {
@@ -322,7 +323,7 @@ static void check_list(const struct place *at)
 	for (const struct mr_yaml_node *n = at->node->child; n != NULL; n = n->next, i++) {
 		char path[PATH_BYTES];
 		char pattern[PATH_BYTES];
-		struct place item = {r, n, path, at->ps};
+		struct place item = {at->schema, r, n, path, at->ps};
 
 		entry(path, at->path, i);
 		snprintf(pattern, sizeof(pattern), "%s[]", r->path);
@@ -331,7 +332,7 @@ static void check_list(const struct place *at)
 		else if (n->type != MR_YAML_MAPPING)
 			wrong_kind(&item, "a mapping");
 		else
-			check_mapping(n, pattern, path, at->ps);
+			check_mapping(at->schema, n, pattern, path, at->ps);
 	}
 }
 
@@ -342,7 +343,7 @@ static void check_value(const struct place *at)
 		if (at->node->type != MR_YAML_MAPPING)
 			wrong_kind(at, "a mapping");
 		else
-			check_mapping(at->node, at->row->path, at->path, at->ps);
+			check_mapping(at->schema, at->node, at->row->path, at->path, at->ps);
 		break;
 	case MR_SCHEMA_MAPPINGS:
 	case MR_SCHEMA_WORDS:
@@ -358,26 +359,28 @@ static void check_value(const struct place *at)
 	}
 }
 
-static const struct mr_schema_row *find_row(const char *pattern, const char *key)
+static const struct mr_schema_row *find_row(
+	const struct mr_schema *s, const char *pattern, const char *key)
 {
 	const struct mr_schema_row *row;
 
-	for (uint32_t i = 0; (row = mr_schema_at(i)) != NULL; i++)
+	for (uint32_t i = 0; (row = mr_schema_at(s, i)) != NULL; i++)
 		if (mr_schema_is_below(row, pattern) && strcmp(mr_schema_key(row), key) == 0)
 			return row;
 	return NULL;
 }
 
 /* The nearest key of this mapping, else where else the file has a key of that name. */
-static void unknown_key(const struct mr_yaml_node *node, const char *pattern, const char *path,
-	struct mr_problems *ps)
+static void unknown_key(const struct mr_schema *s, const struct mr_yaml_node *node,
+	const char *pattern, const char *path, struct mr_problems *ps)
 {
 	const struct mr_schema_row *row;
-	char hint[256] = "see config/millrace.yaml for all keys";
 	struct mr_nearest n;
+	char hint[256];
 
+	snprintf(hint, sizeof(hint), "see %s for all keys", s->manual);
 	mr_nearest_init(&n, node->key);
-	for (uint32_t i = 0; (row = mr_schema_at(i)) != NULL; i++) {
+	for (uint32_t i = 0; (row = mr_schema_at(s, i)) != NULL; i++) {
 		if (mr_schema_is_below(row, pattern))
 			mr_nearest_offer(&n, mr_schema_key(row));
 		else if (strcmp(mr_schema_key(row), node->key) == 0)
@@ -388,22 +391,22 @@ static void unknown_key(const struct mr_yaml_node *node, const char *pattern, co
 	mr_problem_add(ps, node->line, path, hint, "is not a key");
 }
 
-static void check_mapping(const struct mr_yaml_node *map, const char *pattern, const char *path,
-	struct mr_problems *ps)
+static void check_mapping(const struct mr_schema *s, const struct mr_yaml_node *map,
+	const char *pattern, const char *path, struct mr_problems *ps)
 {
 	const struct mr_schema_row *row;
 	char key[PATH_BYTES];
 
 	for (const struct mr_yaml_node *n = map->child; n != NULL; n = n->next) {
-		struct place at = {find_row(pattern, n->key), n, key, ps};
+		struct place at = {s, find_row(s, pattern, n->key), n, key, ps};
 
 		below(key, path, n->key);
 		if (at.row == NULL || strlen(n->key) != n->key_bytes)
-			unknown_key(n, pattern, key, ps);
+			unknown_key(s, n, pattern, key, ps);
 		else if (!is_duplicate(map, n, key, ps))
 			check_value(&at);
 	}
-	for (uint32_t i = 0; (row = mr_schema_at(i)) != NULL; i++) {
+	for (uint32_t i = 0; (row = mr_schema_at(s, i)) != NULL; i++) {
 		if (!row->required || !mr_schema_is_below(row, pattern) ||
 			mr_yaml_find(map, mr_schema_key(row)) != NULL)
 			continue;
@@ -412,13 +415,18 @@ static void check_mapping(const struct mr_yaml_node *map, const char *pattern, c
 	}
 }
 
-void mr_schema_check(const struct mr_yaml_node *top, struct mr_problems *ps)
+void mr_schema_check(
+	const struct mr_schema *s, const struct mr_yaml_node *top, struct mr_problems *ps)
 {
+	char hint[64];
+
 	if (top->type != MR_YAML_MAPPING) {
-		mr_problem_add(ps, top->line, "", "start it with keys, as in config/demo.yaml",
+		snprintf(hint, sizeof(hint), "start it with keys, as in %s",
+			s == &mr_schema_run ? "config/demo.yaml" : s->manual);
+		mr_problem_add(ps, top->line, "", hint,
 			is_null(top) ? "the file is empty"
 				     : "the file is not a mapping of keys to values");
 		return;
 	}
-	check_mapping(top, "", "", ps);
+	check_mapping(s, top, "", "", ps);
 }

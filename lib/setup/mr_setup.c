@@ -186,8 +186,25 @@ static void maps_down(struct mr_setup *s)
 	}
 }
 
+/* Without lanes the CPU reads and writes packets, in ordinary memory of EAL. */
+static int host_pool_up(struct mr_setup *s, struct mr_err *err)
+{
+	const struct mr_plan *p = s->plan;
+
+	s->host_pool = rte_pktmbuf_pool_create("mr-host", p->host_buffers, p->host_cache, 0,
+		(uint16_t)p->host_element_bytes, SOCKET_ID_ANY);
+	if (s->host_pool == NULL)
+		return mr_err_set(err, -rte_errno,
+			"pool of %u buffers of %u bytes: %s; raise hugepages or, without them, the "
+			"memory of EAL (eal.args: [-m, MIB])",
+			p->host_buffers, p->host_element_bytes, rte_strerror(rte_errno));
+	return 0;
+}
+
 static int pools_up(struct mr_setup *s, struct mr_err *err)
 {
+	if (s->plan->host_buffers > 0)
+		return host_pool_up(s, err);
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
 		const struct mr_plan_lane *l = &s->plan->lanes[i];
 		struct mr_gpu_region *r = mr_setup_region(s, i);
@@ -214,6 +231,8 @@ static int pools_up(struct mr_setup *s, struct mr_err *err)
 
 static void pools_down(struct mr_setup *s)
 {
+	rte_mempool_free(s->host_pool);
+	s->host_pool = NULL;
 	for (uint32_t i = s->plan->lanes_count; i-- > 0;) {
 		rte_mempool_free(s->lanes[i].pool);
 		s->lanes[i].pool = NULL;
@@ -226,6 +245,8 @@ static struct rte_mempool *queue_pool(struct mr_setup *s, uint32_t port, uint32_
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
 		if (s->plan->lanes[i].rx_port == port && s->plan->lanes[i].rx_queue == queue)
 			return s->lanes[i].pool;
+	if (s->plan->lanes_count == 0)
+		return s->host_pool;
 	/* A port that is only sent to still needs a receive queue for some drivers. */
 	return s->lanes[0].pool;
 }
@@ -633,4 +654,14 @@ int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, b
 const struct mr_report_source *mr_setup_source(struct mr_setup *s)
 {
 	return &s->source;
+}
+
+struct mr_port *mr_setup_port(struct mr_setup *s, uint32_t port)
+{
+	return &s->ports[port];
+}
+
+struct rte_mempool *mr_setup_host_pool(struct mr_setup *s)
+{
+	return s->host_pool;
 }

@@ -20,6 +20,8 @@
 #include "mr_report.h"
 
 struct mr_setup;
+struct mr_port;
+struct rte_mempool;
 
 /*
  * mr_setup_check looks at what the plan names on this machine, before anything is
@@ -93,6 +95,10 @@ int mr_setup_down(struct mr_setup *s, struct mr_err *err);
  * down may follow; after -ETIMEDOUT only the process's end, by _exit.
  */
 MR_MUST_USE int mr_setup_again(struct mr_setup *s, const struct mr_plan *plan, struct mr_err *err);
+
+/* Of a plan without lanes, whose ports the caller polls itself; valid while it is up. */
+struct mr_port *mr_setup_port(struct mr_setup *s, uint32_t port);
+struct rte_mempool *mr_setup_host_pool(struct mr_setup *s);
 
 /* The source of reports; valid while a plan is up. */
 const struct mr_report_source *mr_setup_source(struct mr_setup *s);

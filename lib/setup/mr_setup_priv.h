@@ -54,6 +54,7 @@ struct mr_setup {
 	uint32_t ports_probed;
 	struct mr_setup_map maps[MR_SETUP_MAPS_MAX];
 	uint32_t maps_count;
+	struct rte_mempool *host_pool; /* of a plan without lanes */
 	struct mr_guard guard;
 	bool guard_off; /* by configuration */
 	struct mr_setup_lane lanes[MR_LANES_MAX];

@@ -12,9 +12,6 @@ are taken from a packet socket here, with the VLAN tag that the kernel took out 
 
 usage: test_veth.py MILLRACE [-k WORD]. Root only; needs tcpreplay, ethtool and ping.
 """
-import atexit
-import ctypes
-import itertools
 import os
 import random
 import re
@@ -32,69 +29,23 @@ from harness import (
     FAILURE, PATIENCE, PORT, Skipped, case, check, check_equal, complaints, config, fewer,
     lane, main, sees_threads,
 )  # fmt: skip
+from namespaces import Namespace, out
 
-# linux/if_packet.h, linux/if_ether.h, asm-generic/socket.h, linux/sched.h, linux/udp.h
+# linux/if_packet.h, linux/if_ether.h, asm-generic/socket.h, linux/udp.h
 ETH_P_ALL, SOL_PACKET = 0x0003, 263
 PACKET_STATISTICS, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 6, 8, 23
 TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
 SO_RCVBUFFORCE = 33
-CLONE_NEWNET = 0x40000000
 UDP_SEGMENT = 103
 
 COUNT = 100_000
 RATE = 10_000  # frames a second: little enough for a lane that shares two CPUs with all else
 MARK = b"millrace"
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 OFFLOADS = (
     "tx-checksumming", "tcp-segmentation-offload", "generic-segmentation-offload",
     "generic-receive-offload", "large-receive-offload",
 )  # fmt: skip
-
-
-def out(*argv, ok=True):
-    r = subprocess.run(argv, capture_output=True, text=True, check=False)
-    check(not ok or r.returncode == 0, f"{' '.join(argv)}: {r.stdout}{r.stderr}")
-    return r.stdout
-
-
-class Namespace:
-    made = itertools.count()
-
-    def __init__(self, name):
-        self.name = f"mr-{os.getpid()}-{next(self.made)}-{name}"
-        out("ip", "netns", "add", self.name)
-        atexit.register(out, "ip", "netns", "del", self.name, ok=False)
-        # No frames of the kernel's own among those that are counted.
-        for which in ("all", "default"):
-            self.run("sysctl", "-qw", f"net.ipv6.conf.{which}.disable_ipv6=1", ok=False)
-
-    def argv(self, *argv):
-        return ["ip", "netns", "exec", self.name, *argv]
-
-    def run(self, *argv, ok=True):
-        return out(*self.argv(*argv), ok=ok)
-
-    def ip(self, *argv):
-        return out("ip", "-n", self.name, *argv)
-
-    def counter(self, interface, name):
-        return int(self.run("cat", f"/sys/class/net/{interface}/statistics/{name}"))
-
-    def socket(self, *args):
-        """A socket stays in the namespace where it was made."""
-        home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        away = os.open(f"/run/netns/{self.name}", os.O_RDONLY)
-        try:
-            check(LIBC.setns(away, CLONE_NEWNET) == 0, f"setns: {os.strerror(ctypes.get_errno())}")
-            try:
-                return socket.socket(*args)
-            finally:
-                if LIBC.setns(home, CLONE_NEWNET) != 0:
-                    os._exit(1)  # nothing may go on in the wrong namespace
-        finally:
-            os.close(away)
-            os.close(home)
 
 
 class Capture(threading.Thread):

@@ -14,7 +14,7 @@ import sys
 import tree
 
 MAY_READ = {
-    "rte_ethdev.h": {"lib/rx", "lib/tx", "lib/lane", "lib/port", "lib/setup"},
+    "rte_ethdev.h": {"lib/rx", "lib/tx", "lib/lane", "lib/port", "lib/setup", "lib/gen"},
     "ethdev_driver.h": set(),
     "rte_gpudev.h": {"lib/gpu", "drivers/gpu"},
     "gpudev_driver.h": {"drivers/gpu"},

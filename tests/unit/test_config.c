@@ -300,20 +300,19 @@ static void free_accepts_zeroed_and_half_filled(void **state)
 }
 
 /* The rows themselves: a default must pass its own row's check. */
-static void rows_are_sound(void **state)
+static void schema_is_sound(const struct mr_schema *s)
 {
 	const struct mr_schema_row *r;
 	uint32_t count;
 
-	(void)state;
-	for (uint32_t i = 0; (r = mr_schema_at(i)) != NULL; i++) {
+	for (uint32_t i = 0; (r = mr_schema_at(s, i)) != NULL; i++) {
 		const cyaml_strval_t *words = mr_schema_words(r->type, &count);
 		bool found = false;
 
 		assert_true(strlen(r->help) > 10);
 		assert_true(r->max >= r->min);
 		for (uint32_t k = 0; k < i; k++)
-			assert_string_not_equal(mr_schema_at(k)->path, r->path);
+			assert_string_not_equal(mr_schema_at(s, k)->path, r->path);
 		if (r->def == NULL || *r->def == '\0' || words == NULL)
 			continue;
 		for (uint32_t k = 0; k < count; k++)
@@ -322,11 +321,21 @@ static void rows_are_sound(void **state)
 	}
 }
 
-static char *read_manual(size_t *ret_bytes)
+static void rows_are_sound(void **state)
 {
-	FILE *f = fopen(MILLRACE_SOURCE "/config/millrace.yaml", "r");
-	char *text = calloc(1, MR_YAML_BYTES_MAX);
+	(void)state;
+	schema_is_sound(&mr_schema_run);
+	schema_is_sound(&mr_schema_gen);
+}
 
+static char *read_manual(const struct mr_schema *s, size_t *ret_bytes)
+{
+	char *text = calloc(1, MR_YAML_BYTES_MAX);
+	char file[256];
+	FILE *f;
+
+	snprintf(file, sizeof(file), MILLRACE_SOURCE "/%s", s->manual);
+	f = fopen(file, "r");
 	assert_non_null(f);
 	assert_non_null(text);
 	*ret_bytes = fread(text, 1, MR_YAML_BYTES_MAX - 1, f);
@@ -372,17 +381,16 @@ static void has_bounds_in_line(const char *text, uint32_t line, const struct mr_
 		fail_msg("the manual's line for %s has not '%s': %s", r->path, want, have);
 }
 
-static void the_manual_has_every_key_with_its_default(void **state)
+static void manual_is_complete(const struct mr_schema *s)
 {
 	size_t bytes;
-	char *text = read_manual(&bytes);
+	char *text = read_manual(s, &bytes);
 	struct mr_yaml_node *top;
 	const struct mr_schema_row *r;
 
-	(void)state;
 	memset(&problems, 0, sizeof(problems));
 	assert_int_equal(mr_yaml_parse(text, bytes, &top, &problems), 0);
-	for (uint32_t i = 0; (r = mr_schema_at(i)) != NULL; i++) {
+	for (uint32_t i = 0; (r = mr_schema_at(s, i)) != NULL; i++) {
 		const struct mr_yaml_node *n = manual_node(top, r->path);
 
 		if (n == NULL)
@@ -394,6 +402,13 @@ static void the_manual_has_every_key_with_its_default(void **state)
 	}
 	mr_yaml_free(top);
 	free(text);
+}
+
+static void the_manuals_have_every_key_with_its_default(void **state)
+{
+	(void)state;
+	manual_is_complete(&mr_schema_run);
+	manual_is_complete(&mr_schema_gen);
 }
 
 int main(void)
@@ -410,7 +425,7 @@ int main(void)
 		cmocka_unit_test(files_without_end_or_content_are_refused),
 		cmocka_unit_test(free_accepts_zeroed_and_half_filled),
 		cmocka_unit_test(rows_are_sound),
-		cmocka_unit_test(the_manual_has_every_key_with_its_default),
+		cmocka_unit_test(the_manuals_have_every_key_with_its_default),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
