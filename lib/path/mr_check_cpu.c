@@ -13,7 +13,9 @@
 void mr_check_cpu_online(const struct mr_check_in *in, struct mr_finding *f)
 {
 	EACH_CORE(in, l) {
-		if (!in->f->host.cpu_online[l->core]) {
+		if (!in->f->host.online_told) {
+			mr_find_unread(f, MR_FACT_STRANGE, "list of CPUs that are online");
+		} else if (!in->f->host.cpu_online[l->core]) {
 			if (mr_find(f, MR_FAIL, "%s: CPU %d is not online", l->name, l->core))
 				mr_hint(f, "`echo 1 > /sys/devices/system/cpu/cpu%d/online`",
 					l->core);
@@ -39,12 +41,20 @@ void mr_check_cpu_irqs(const struct mr_check_in *in, struct mr_finding *f)
 	EACH_CORE(in, l) {
 		uint32_t n = in->f->cpu[l->core].irqs;
 
-		if (n == 0)
-			mr_find(f, MR_PASS, "%s: none on CPU %d", l->name, l->core);
-		else if (mr_find(f, MR_WARN, "%s: %u interrupts may come to CPU %d", l->name, n,
-				 l->core))
+		if (n > 0 &&
+			mr_find(f, MR_WARN, "%s: %u interrupts may come to CPU %d", l->name, n,
+				l->core))
 			mr_hint(f, "`deploy/host-tune apply --cpus %d` sends them elsewhere",
 				l->core);
+		if (in->f->irq_default_state != MR_FACT_KNOWN)
+			mr_find_unread(f, in->f->irq_default_state, "default_smp_affinity");
+		else if (in->f->cpu[l->core].irq_default &&
+			mr_find(f, MR_WARN, "%s: new interrupts may come to CPU %d", l->name,
+				l->core))
+			mr_hint(f, "`deploy/host-tune apply --cpus %d` sends them elsewhere",
+				l->core);
+		else if (n == 0)
+			mr_find(f, MR_PASS, "%s: none on CPU %d", l->name, l->core);
 	}
 }
 
@@ -93,7 +103,9 @@ void mr_check_cpu_cpuset(const struct mr_check_in *in, struct mr_finding *f)
 	const struct mr_facts_process *p = &in->f->process;
 
 	EACH_CORE(in, l) {
-		if (!in->f->host.cpu_allowed[l->core]) {
+		if (!in->f->host.allowed_told) {
+			mr_find_unread(f, MR_FACT_STRANGE, "this process's affinity");
+		} else if (!in->f->host.cpu_allowed[l->core]) {
 			if (mr_find(f, MR_FAIL, "%s: CPU %d is outside this process's affinity",
 				    l->name, l->core))
 				mr_hint(f,

@@ -14,6 +14,7 @@
 #define ORDERING_OWNER 100 /* CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER */
 #define FLUSH_HOST 1
 #define THROTTLE_HARDWARE 0xc8 /* HW slowdown, thermal, power brake (nvml.h) */
+#define THROTTLE_IDLE 0x1      /* a GPU at rest clocks down, as it should */
 #define CLOCK_SLACK_MHZ 500
 #define COMPUTE_PROHIBITED 2
 #define COMPUTE_EXCLUSIVE 3
@@ -261,6 +262,8 @@ static void judge_bar(const struct mr_needs_gpu *g, const struct mr_facts_pci *p
 			    (unsigned long long)need >> 20))
 			mr_hint(f, "another program holds it: `nvidia-smi -q -d MEMORY -i %s`",
 				pci->bdf);
+	} else if (!p->bar1_free.known) {
+		unasked(p, pci->bdf, "free part of the window", f);
 	} else if (bar < BAR_LOW_BYTES) {
 		if (mr_find(f, MR_WARN, "%s: window of %llu MiB only", pci->bdf,
 			    (unsigned long long)bar >> 20))
@@ -357,9 +360,7 @@ void mr_check_gpu_use(const struct mr_check_in *in, struct mr_finding *f)
 		const char *bdf = pci_of(in, g)->bdf;
 		long long others = p->processes.known ? (long long)p->processes.v : 0;
 
-		if (!p->compute_mode.known && !p->processes.known) {
-			unasked(p, bdf, "use", f);
-		} else if (p->compute_mode.known && p->compute_mode.v == COMPUTE_PROHIBITED) {
+		if (p->compute_mode.known && p->compute_mode.v == COMPUTE_PROHIBITED) {
 			if (mr_find(f, MR_FAIL, "%s may not be used for computing", bdf))
 				mr_hint(f, "`nvidia-smi -c DEFAULT -i %s`", bdf);
 		} else if (p->compute_mode.known && p->compute_mode.v == COMPUTE_EXCLUSIVE &&
@@ -373,6 +374,8 @@ void mr_check_gpu_use(const struct mr_check_in *in, struct mr_finding *f)
 		} else if (others > 0) {
 			if (mr_find(f, MR_WARN, "%s is shared with %lld processes", bdf, others))
 				mr_hint(f, "`nvidia-smi -i %s` names them", bdf);
+		} else if (!p->compute_mode.known || !p->processes.known) {
+			unasked(p, bdf, "use", f);
 		} else {
 			mr_find(f, MR_PASS, "%s is free", bdf);
 		}
@@ -393,11 +396,14 @@ void mr_check_gpu_clocks(const struct mr_check_in *in, struct mr_finding *f)
 			if (mr_find(f, MR_WARN, "%s slows itself down", bdf))
 				mr_hint(f, "heat or power: `nvidia-smi -q -d PERFORMANCE -i %s`",
 					bdf);
-		} else if (p->sm_mhz.known && p->sm_mhz_max.known &&
-			p->sm_mhz_max.v - p->sm_mhz.v > CLOCK_SLACK_MHZ) {
+		} else if ((p->throttle.v & THROTTLE_IDLE) != 0) {
+			mr_find(f, MR_PASS, "%s is at rest", bdf);
+		} else if (!p->sm_mhz.known || !p->sm_mhz_max.known) {
+			unasked(p, bdf, "clocks", f);
+		} else if (p->sm_mhz_max.v - p->sm_mhz.v > CLOCK_SLACK_MHZ) {
 			if (mr_find(f, MR_WARN, "%s runs at %lld of %lld MHz", bdf,
 				    (long long)p->sm_mhz.v, (long long)p->sm_mhz_max.v))
-				mr_hint(f, "`nvidia-smi -lgc %lld -i %s`; at rest it clocks down",
+				mr_hint(f, "`nvidia-smi -lgc %lld -i %s`",
 					(long long)p->sm_mhz_max.v, bdf);
 		} else {
 			mr_find(f, MR_PASS, "%s", bdf);
@@ -412,7 +418,12 @@ void mr_check_cuda_driver(const struct mr_check_in *in, struct mr_finding *f)
 		const char *bdf = pci_of(in, g)->bdf;
 		long long v = (long long)p->cuda_version.v;
 
-		if (!p->cuda_version.known)
+		if (p->libcuda.known && p->libcuda.v == 0) {
+			if (mr_find(f, MR_FAIL, "libcuda.so.1 cannot be loaded"))
+				mr_hint(f,
+					"install the driver's library: `apt-get install libcuda1`, "
+					"and see `ldconfig -p | grep libcuda`");
+		} else if (!p->cuda_version.known)
 			unasked(p, bdf, "version of the CUDA driver", f);
 		else if (v >= CUDA_VERSION_MIN)
 			mr_find(f, MR_PASS, "%lld.%lld", v / 1000, v % 1000 / 10);

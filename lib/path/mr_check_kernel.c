@@ -158,8 +158,13 @@ void mr_check_kernel_lockdown(const struct mr_check_in *in, struct mr_finding *f
 	const struct mr_fact_text *l = &in->f->kernel.lockdown;
 
 	if (l->state == MR_FACT_ABSENT)
-		mr_find(f, MR_PASS, "this kernel has no lockdown, or securityfs is not mounted");
-	else if (l->state != MR_FACT_KNOWN)
+		mr_find(f, MR_PASS, "this kernel has no lockdown");
+	else if (l->state == MR_FACT_UNREAD) {
+		if (mr_find(f, MR_UNKNOWN, "securityfs is not mounted here"))
+			mr_hint(f,
+				"`mount -t securityfs securityfs /sys/kernel/security`, or ask "
+				"outside the container");
+	} else if (l->state != MR_FACT_KNOWN)
 		mr_find_unread(f, l->state, "lockdown");
 	else if (strcmp(l->v, "none") == 0)
 		mr_find(f, MR_PASS, "none");

@@ -182,6 +182,7 @@ void mr_check_limits_files(const struct mr_check_in *in, struct mr_finding *f)
 			FILES_MIN);
 }
 
+/* CAP_SYS_RAWIO is for flow rules of a group above 0, and a lane makes none. */
 void mr_check_process_capabilities(const struct mr_check_in *in, struct mr_finding *f)
 {
 	const struct mr_fact_u64 *caps = &in->f->process.caps_effective;
@@ -205,25 +206,18 @@ void mr_check_process_capabilities(const struct mr_check_in *in, struct mr_findi
 	}
 }
 
-void mr_check_devices_nodes(const struct mr_check_in *in, struct mr_finding *f)
+static void judge_file(enum mr_fact_state state, const char *path, struct mr_finding *f)
 {
-	const struct mr_facts_nodes *n = &in->f->nodes_open;
-	const struct mr_fact_text *missing = &n->missing;
-	bool all = n->nvidiactl == MR_FACT_KNOWN && n->uvm == MR_FACT_KNOWN;
-
-	MR_EACH_NIC(in, k)
-		all &= in->f->nics[k->nic].verbs.state != MR_FACT_KNOWN ||
-			in->f->nics[k->nic].uverbs_open == MR_FACT_KNOWN;
-	if (missing->state != MR_FACT_KNOWN) {
-		if (all)
-			mr_find(f, MR_PASS, "all can be opened");
-		else
-			mr_find_unread(f, MR_FACT_UNREAD, "a device file");
+	if (state == MR_FACT_KNOWN) {
+		mr_find(f, MR_PASS, "%s", path);
 		return;
 	}
-	if (!mr_find(f, MR_FAIL, "%s", missing->v))
+	if (!mr_find(f, MR_FAIL, "%s %s", path,
+		    state == MR_FACT_ABSENT            ? "is not there"
+			    : state == MR_FACT_STRANGE ? "is no device"
+						       : "may not be opened"))
 		return;
-	if (strncmp(missing->v, "/dev/nvidia", 11) == 0)
+	if (strncmp(path, "/dev/nvidia", 11) == 0)
 		mr_hint(f,
 			"`nvidia-modprobe -c 0 -u`; a unit also needs "
 			"DeviceAllow=char-nvidia*");
@@ -231,6 +225,32 @@ void mr_check_devices_nodes(const struct mr_check_in *in, struct mr_finding *f)
 		mr_hint(f,
 			"`modprobe ib_uverbs`; a unit also needs DeviceAllow=char-infiniband_verbs "
 			"and the group rdma");
+}
+
+void mr_check_devices_nodes(const struct mr_check_in *in, struct mr_finding *f)
+{
+	char path[128];
+
+	judge_file(in->f->nvidiactl_open, "/dev/nvidiactl", f);
+	judge_file(in->f->uvm_open, "/dev/nvidia-uvm", f);
+	MR_EACH_GPU(in, g) {
+		const struct mr_facts_gpu *gpu = &in->f->gpus[g->gpu];
+
+		snprintf(path, sizeof(path), "/dev/nvidia%llu", (unsigned long long)gpu->minor.v);
+		if (gpu->minor.state == MR_FACT_KNOWN)
+			judge_file(gpu->open, path, f);
+		else
+			mr_find_unread(f, gpu->minor.state, "number of the GPU's device file");
+	}
+	MR_EACH_NIC(in, n) {
+		const struct mr_facts_nic *nic = &in->f->nics[n->nic];
+
+		snprintf(path, sizeof(path), "/dev/infiniband/%s", nic->uverbs.v);
+		if (nic->uverbs.state == MR_FACT_KNOWN)
+			judge_file(nic->uverbs_open, path, f);
+		else if (nic->verbs.state == MR_FACT_KNOWN) /* without verbs, nic.nodes tells */
+			mr_find_unread(f, nic->uverbs.state, "name of the NIC's verbs device");
+	}
 }
 
 void mr_check_runtime_folder(const struct mr_check_in *in, struct mr_finding *f)

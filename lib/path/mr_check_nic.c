@@ -10,6 +10,8 @@
 
 #define MRRS_WANTED 4096u
 #define VENDOR_MELLANOX 0x15b3u
+#define BLUEFIELD_FIRST 0xa2d0u
+#define BLUEFIELD_2 0xa2d6u
 
 static const struct mr_facts_pci *pci_of(const struct mr_check_in *in, const struct mr_needs_nic *n)
 {
@@ -207,7 +209,10 @@ void mr_check_nic_link(const struct mr_check_in *in, struct mr_finding *f)
 	}
 }
 
-/* ConnectX-6 Dx and later, by the PCI id that names the type (MT4125 is 0x101d). */
+/*
+ * ConnectX-6 Dx and later, by the PCI id that names the type (MT4125 is 0x101d). BlueField's
+ * numbers are higher than all of these, and the first of them holds a ConnectX-5.
+ */
 static bool has_hw_steering(const struct mr_facts_nic *nic)
 {
 	uint64_t type;
@@ -216,7 +221,8 @@ static bool has_hw_steering(const struct mr_facts_nic *nic)
 	if (nic->hca_type.state != MR_FACT_KNOWN || strncmp(s, "MT", 2) != 0)
 		return false;
 	s += 2;
-	return mr_parse_take_u64(&s, &type) && type >= 4125;
+	return mr_parse_take_u64(&s, &type) && type >= 4125 &&
+		(type < BLUEFIELD_FIRST || type >= BLUEFIELD_2);
 }
 
 /* "22.35.1012": family, then two numbers that grow. */
@@ -232,7 +238,7 @@ void mr_check_nic_firmware(const struct mr_check_in *in, struct mr_finding *f)
 {
 	MR_EACH_NIC(in, n) {
 		const struct mr_facts_nic *nic = &in->f->nics[n->nic];
-		bool hw = strstr(n->args, "dv_flow_en=2") != NULL;
+		bool hw = mr_check_option(n->args, "dv_flow_en") == 2;
 		const char *bdf = pci_of(in, n)->bdf;
 		uint64_t v[3];
 
@@ -343,7 +349,7 @@ static void judge_aer(
 		mr_find_unread(f, MR_FACT_STRANGE, p->bdf);
 		return;
 	}
-	if (later != NULL && later->state == MR_FACT_KNOWN && later->v != now) {
+	if (later->state == MR_FACT_KNOWN && later->v != now) {
 		if (mr_find(f, MR_FAIL, "%s: errors grow, %llu more while it was looked at", p->bdf,
 			    (unsigned long long)(later->v - now)))
 			mr_hint(f, "reseat the card: `dmesg | grep -i aer`");
@@ -362,7 +368,7 @@ void mr_check_pcie_aer(const struct mr_check_in *in, struct mr_finding *f)
 	MR_EACH_NIC(in, n)
 		judge_aer(pci_of(in, n), &in->f->nics[n->nic].aer_later, f);
 	MR_EACH_GPU(in, g)
-		judge_aer(&in->f->pci[in->f->gpus[g->gpu].pci], NULL, f);
+		judge_aer(&in->f->pci[in->f->gpus[g->gpu].pci], &in->f->gpus[g->gpu].aer_later, f);
 }
 
 /* What only a probe knows of a NIC without verbs is nobody's to judge. */

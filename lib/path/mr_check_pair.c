@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define GPU_PAGE 65536ull
+#define VENDOR_INTEL 0x8086u
 /*
  * DPDK 22.11 sorts all pages anew for each page, so time grows with the square of
  * their number; hours are reported for tens of GiB (DPDK pull request 70).
@@ -23,16 +24,18 @@ static const struct mr_facts_pci *nic_pci(const struct mr_check_in *in, uint32_t
 	return &in->f->pci[in->f->nics[nic].pci];
 }
 
-/* Payload size as set, 0 where it does not apply; false where it cannot be read. */
-static bool payload(const struct mr_facts_pci *p, uint32_t *ret_bytes, struct mr_finding *f)
+/* Payload sizes set and possible, 0 where none applies; false where they cannot be read. */
+static bool payload(
+	const struct mr_facts_pci *p, uint32_t *ret_bytes, uint32_t *ret_can, struct mr_finding *f)
 {
 	const struct mr_pci_express *e = &p->config.express;
 
-	*ret_bytes = 0;
+	*ret_bytes = *ret_can = 0;
 	if (e->seen == MR_PCI_ABSENT || (e->seen == MR_PCI_PRESENT && !e->control_valid))
 		return true;
 	if (e->seen == MR_PCI_PRESENT && e->mps_bytes != 0) {
 		*ret_bytes = e->mps_bytes;
+		*ret_can = e->mps_supported_bytes;
 		return true;
 	}
 	if (mr_find(f, MR_UNKNOWN, "%s: %s", p->bdf, mr_pci_config_reason(&p->config, e->seen)))
@@ -46,12 +49,14 @@ void mr_check_pcie_mps(const struct mr_check_in *in, struct mr_finding *f)
 		const struct mr_facts_pci *ends[] = {gpu_pci(in, p->gpu), nic_pci(in, p->nic)};
 		uint32_t way[2 * MR_FACTS_CHAIN_MAX];
 		uint32_t count = mr_check_way(in->f, p->gpu, p->nic, way);
-		uint32_t low = UINT32_MAX, high = 0, bytes;
+		uint32_t low = UINT32_MAX, high = 0, all_can = UINT32_MAX, bytes, can;
 		bool known = true;
 
 		for (uint32_t i = 0; i < count + 2; i++) {
 			known &= payload(
-				i < count ? &in->f->pci[way[i]] : ends[i - count], &bytes, f);
+				i < count ? &in->f->pci[way[i]] : ends[i - count], &bytes, &can, f);
+			if (can != 0 && can < all_can)
+				all_can = can;
 			if (bytes != 0 && bytes < low)
 				low = bytes;
 			if (bytes > high)
@@ -61,14 +66,36 @@ void mr_check_pcie_mps(const struct mr_check_in *in, struct mr_finding *f)
 			mr_find(f, MR_WARN, "%s to %s: %u and %u bytes on one path", ends[0]->bdf,
 				ends[1]->bdf, low, high))
 			mr_hint(f, "set one size in the BIOS, or boot with pci=pcie_bus_perf");
+		else if (known && low == high && high < all_can &&
+			mr_find(f, MR_WARN, "%s to %s: %u bytes, all of the path can take %u",
+				ends[0]->bdf, ends[1]->bdf, high, all_can))
+			mr_hint(f, "set it in the BIOS, or boot with pci=pcie_bus_perf");
 		else if (known)
 			mr_find(f, MR_PASS, "%s to %s: %u bytes", ends[0]->bdf, ends[1]->bdf, high);
 	}
 }
 
-static void judge_relaxed(const struct mr_facts_pci *p, struct mr_finding *f)
+/*
+ * Root ports of Xeon E5 and E7 v3 and v4 (Haswell, Broadwell), which take relaxed requests
+ * more slowly than others; Linux marks them too (drivers/pci/quirks.c).
+ */
+static bool dislikes_relaxed(const struct mr_host_facts *h, const struct mr_facts_pci *p)
+{
+	const struct mr_facts_pci *root = p->chain_count > 0 ? &h->pci[p->chain[0]] : NULL;
+	uint64_t model;
+
+	if (root == NULL || root->vendor.v != VENDOR_INTEL || root->device.state != MR_FACT_KNOWN)
+		return false;
+	model = root->device.v & 0xff;
+	return (root->device.v >> 8 == 0x2f || root->device.v >> 8 == 0x6f) && model >= 0x01 &&
+		model <= 0x0e;
+}
+
+static void judge_relaxed(
+	const struct mr_host_facts *h, const struct mr_facts_pci *p, struct mr_finding *f)
 {
 	const struct mr_pci_express *e = &p->config.express;
+	bool dislikes = dislikes_relaxed(h, p);
 
 	if (e->seen == MR_PCI_ABSENT || (e->seen == MR_PCI_PRESENT && !e->control_valid)) {
 		mr_find(f, MR_PASS, "%s does not have it", p->bdf);
@@ -76,8 +103,12 @@ static void judge_relaxed(const struct mr_facts_pci *p, struct mr_finding *f)
 		if (mr_find(f, MR_UNKNOWN, "%s: %s", p->bdf,
 			    mr_pci_config_reason(&p->config, e->seen)))
 			mr_hint(f, "run it as root: `sudo millrace doctor`");
-	} else if (e->relaxed_ordering) {
-		mr_find(f, MR_PASS, "%s on", p->bdf);
+	} else if (dislikes && e->relaxed_ordering) {
+		if (mr_find(f, MR_WARN, "%s on, which the processor's root port takes badly",
+			    p->bdf))
+			mr_hint(f, "`setpci -s %s CAP_EXP+8.w=0:10`", p->bdf);
+	} else if (dislikes || e->relaxed_ordering) {
+		mr_find(f, MR_PASS, "%s %s", p->bdf, e->relaxed_ordering ? "on" : "off");
 	} else if (mr_find(f, MR_WARN, "%s off", p->bdf)) {
 		mr_hint(f,
 			"`setpci -s %s CAP_EXP+8.w=10:10`; some processors lose a quarter of the "
@@ -90,13 +121,13 @@ void mr_check_pcie_relaxed(const struct mr_check_in *in, struct mr_finding *f)
 {
 	MR_EACH_GPU(in, g)
 		if (g->direct)
-			judge_relaxed(gpu_pci(in, g->gpu), f);
+			judge_relaxed(in->f, gpu_pci(in, g->gpu), f);
 	MR_EACH_NIC(in, n)
 		if (n->direct)
-			judge_relaxed(nic_pci(in, n->nic), f);
+			judge_relaxed(in->f, nic_pci(in, n->nic), f);
 	MR_EACH_PAIR(in, p)
 		if (in->f->gpus[p->gpu].stand_in)
-			judge_relaxed(nic_pci(in, p->nic), f);
+			judge_relaxed(in->f, nic_pci(in, p->nic), f);
 }
 
 void mr_check_pair_topology(const struct mr_check_in *in, struct mr_finding *f)

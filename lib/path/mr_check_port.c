@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The value of a driver option KEY=N in "a=1,b=2", or -1. */
-static long option(const char *args, const char *key)
+long mr_check_option(const char *args, const char *key)
 {
 	size_t n = strlen(key);
 
@@ -48,7 +47,7 @@ void mr_check_nic_tx_inline(const struct mr_check_in *in, struct mr_finding *f)
 		bool copies = false;
 
 		for (size_t i = 0; i < MR_ARRAY_LEN(keys); i++) {
-			long v = option(n->args, keys[i]);
+			long v = mr_check_option(n->args, keys[i]);
 
 			if (v <= 0 || !n->direct)
 				continue;
@@ -71,7 +70,7 @@ void mr_check_nic_rx_options(const struct mr_check_in *in, struct mr_finding *f)
 		bool bad = false;
 
 		for (size_t i = 0; i < MR_ARRAY_LEN(keys); i++) {
-			if (!n->direct || option(n->args, keys[i]) <= 0)
+			if (!n->direct || mr_check_option(n->args, keys[i]) <= 0)
 				continue;
 			bad = true;
 			if (mr_find(f, MR_FAIL, "%s: %s is on", n->bdf, keys[i]))
@@ -100,6 +99,10 @@ void mr_check_config_roles(const struct mr_check_in *in, struct mr_finding *f)
 		mr_find(f, MR_PASS, "%u lanes", in->needs->lanes_count);
 }
 
+/*
+ * That a ConnectX-6 Dx VF cannot take one area for all its send queues (txq_mem_algn) came
+ * with a later DPDK than the one that is linked, which has no such option.
+ */
 void mr_check_nic_vf(const struct mr_check_in *in, struct mr_finding *f)
 {
 	MR_EACH_NIC(in, n) {

@@ -33,6 +33,9 @@ uint32_t mr_check_way(const struct mr_host_facts *f, uint32_t gpu, uint32_t nic,
 void mr_check_link_of(const struct mr_host_facts *h, const struct mr_facts_pci *p, bool rests,
 	struct mr_finding *f);
 
+/* The value of a driver option KEY=N in "a=1,b=2", or -1. */
+long mr_check_option(const char *args, const char *key);
+
 /* The IOMMU translates what this function sends. */
 bool mr_check_translates(const struct mr_facts_pci *p);
 

@@ -173,6 +173,22 @@ int mr_facts_read(struct mr_root *root, const struct mr_probe *probe,
 	return 0;
 }
 
+static void read_aer_later(struct mr_root *root, const char *below, const struct mr_facts_pci *p,
+	struct mr_fact_u64 *ret)
+{
+	char device[MR_ROOT_PATH_MAX];
+	char path[MR_ROOT_PATH_MAX + 64];
+	struct mr_facts_pci later;
+
+	mr_facts_pci_path(p, device);
+	snprintf(path, sizeof(path), "%s%s", below, device);
+	mr_facts_aer(root, path, &later);
+	ret->state = later.aer_fatal.state;
+	if (later.aer_nonfatal.state != MR_FACT_KNOWN)
+		ret->state = later.aer_nonfatal.state;
+	ret->v = later.aer_fatal.v + later.aer_nonfatal.v;
+}
+
 void mr_facts_read_later(struct mr_root *root, struct mr_host_facts *f)
 {
 	const char *below = root->live ? "" : "millrace/later/";
@@ -180,17 +196,13 @@ void mr_facts_read_later(struct mr_root *root, struct mr_host_facts *f)
 	char path[MR_ROOT_PATH_MAX + 64];
 
 	root->recorded_below = root->live ? "millrace/later/" : NULL;
+	for (uint32_t i = 0; i < f->gpus_count; i++)
+		read_aer_later(root, below, &f->pci[f->gpus[i].pci], &f->gpus[i].aer_later);
 	for (uint32_t i = 0; i < f->nics_count; i++) {
 		struct mr_facts_nic *n = &f->nics[i];
-		struct mr_facts_pci later;
 
+		read_aer_later(root, below, &f->pci[n->pci], &n->aer_later);
 		mr_facts_pci_path(&f->pci[n->pci], device);
-		snprintf(path, sizeof(path), "%s%s", below, device);
-		mr_facts_aer(root, path, &later);
-		n->aer_later.state = later.aer_fatal.state;
-		if (later.aer_nonfatal.state != MR_FACT_KNOWN)
-			n->aer_later.state = later.aer_nonfatal.state;
-		n->aer_later.v = later.aer_fatal.v + later.aer_nonfatal.v;
 		if (n->netdev.state != MR_FACT_KNOWN)
 			continue;
 		snprintf(path, sizeof(path), "%s%.900s/net/%s/carrier_changes", below, device,

@@ -79,8 +79,11 @@ struct mr_facts_gpu {
 	bool stand_in; /* no GPU, but memory in a BAR (ivshmem), which the software device may use
 			*/
 	struct mr_probe_gpu probe;
-	uint32_t xid;  /* last one that ends the GPU's work, 0: none */
-	bool fell_off; /* the log says that it is gone */
+	struct mr_fact_u64 minor;     /* of its device file */
+	enum mr_fact_state open;      /* KNOWN: that may be opened */
+	struct mr_fact_u64 aer_later; /* fatal + nonfatal, 2 s on */
+	uint32_t xid;                 /* last one that ends the GPU's work, 0: none */
+	bool fell_off;                /* the log says that it is gone */
 };
 
 struct mr_facts_nic {
@@ -88,7 +91,7 @@ struct mr_facts_nic {
 	struct mr_fact_text netdev; /* the first; ABSENT: none */
 	struct mr_fact_text verbs;  /* mlx5_0 */
 	struct mr_fact_u64 carrier, carrier_changes, carrier_changes_later, speed_mbps, mtu;
-	struct mr_fact_u64 aer_later; /* fatal + nonfatal, 2 s on */
+	struct mr_fact_u64 aer_later;
 	struct mr_fact_text port_state, phys_state, link_layer;
 	struct mr_fact_text firmware, hca_type;
 	struct mr_fact_text uverbs; /* uverbs0 */
@@ -111,7 +114,8 @@ struct mr_facts_cpu {
 	int16_t node; /* -1: unknown */
 	int16_t core; /* lowest CPU of the same core; -1: unknown */
 	bool isolated, nohz_full;
-	uint16_t irqs; /* interrupts that may be delivered here */
+	uint16_t irqs;    /* interrupts that may be delivered here */
+	bool irq_default; /* and those that a driver will ask for */
 	struct mr_fact_text governor;
 };
 
@@ -153,12 +157,6 @@ struct mr_facts_modules {
 	char driver[64];  /* its version */
 };
 
-struct mr_facts_nodes {
-	struct mr_fact_text
-		missing; /* KNOWN: the first of the device files that cannot be opened */
-	enum mr_fact_state nvidiactl, nvidia, uvm;
-};
-
 struct mr_host_facts {
 	struct mr_host host; /* CPUs and memory, as the plan needs them */
 	bool live;
@@ -166,11 +164,11 @@ struct mr_host_facts {
 	struct mr_facts_process process;
 	struct mr_facts_modules modules;
 	struct mr_facts_hugetlbfs hugetlbfs;
-	struct mr_facts_nodes nodes_open;
-	enum mr_fact_state dumps; /* KNOWN: /var/log may be written */
+	enum mr_fact_state nvidiactl_open, uvm_open; /* KNOWN: may be opened */
+	enum mr_fact_state dumps;                    /* KNOWN: /var/log may be written */
 	struct mr_probe_software software;
 	struct mr_facts_cpu cpu[MR_CPUS_MAX];
-	enum mr_fact_state isolated_state, irqs_state;
+	enum mr_fact_state isolated_state, irqs_state, irq_default_state;
 	struct mr_facts_node nodes[MR_FACTS_NODES_MAX];
 	uint32_t nodes_count;
 	struct mr_facts_pci pci[MR_FACTS_PCI_MAX];

@@ -64,6 +64,49 @@ static bool read_irq(struct mr_root *r, const char *number, bool set[MR_CPUS_MAX
 	return read_list(r, path, set) == MR_FACT_KNOWN;
 }
 
+/* A mask of CPUs as in "ff,ffffff03": groups of eight digits, the lowest CPU last. */
+static bool parse_mask(const char *text, bool set[MR_CPUS_MAX])
+{
+	size_t n = strspn(text, "0123456789abcdefABCDEF,");
+	uint32_t cpu = 0;
+
+	memset(set, 0, MR_CPUS_MAX * sizeof(*set));
+	if (n == 0 || text[n + strspn(text + n, " \n")] != '\0')
+		return false;
+	while (n-- > 0) {
+		int v = text[n] >= 'a'   ? text[n] - 'a' + 10
+			: text[n] >= 'A' ? text[n] - 'A' + 10
+					 : text[n] - '0';
+
+		if (text[n] == ',')
+			continue;
+		for (uint32_t bit = 0; bit < 4; bit++, cpu++) {
+			if ((v >> bit & 1) == 0)
+				continue;
+			if (cpu >= MR_CPUS_MAX)
+				return false;
+			set[cpu] = true;
+		}
+	}
+	return true;
+}
+
+static void read_irq_default(struct mr_root *r, struct mr_host_facts *f)
+{
+	char mask[MR_CPUS_MAX / 2];
+	bool set[MR_CPUS_MAX];
+	int rc = mr_root_read(r, "proc/irq/default_smp_affinity", mask, sizeof(mask), NULL);
+
+	f->irq_default_state = mr_facts_state_of(rc);
+	if (rc != 0)
+		return;
+	if (!parse_mask(mask, set))
+		f->irq_default_state = MR_FACT_STRANGE;
+	else
+		for (uint32_t i = 0; i < MR_CPUS_MAX; i++)
+			f->cpu[i].irq_default = set[i];
+}
+
 static void read_irqs(struct mr_root *r, struct mr_host_facts *f)
 {
 	struct mr_root_names names;
@@ -100,6 +143,7 @@ void mr_facts_cpus(struct mr_root *r, struct mr_host_facts *f)
 	}
 	read_isolated(r, f);
 	read_irqs(r, f);
+	read_irq_default(r, f);
 }
 
 /* Sizes of hugepages of a node; the folder's names are hugepages-NkB. */
@@ -202,19 +246,23 @@ void mr_facts_hugetlbfs(struct mr_root *r, const struct mr_probe *p, struct mr_h
 	if (text == NULL)
 		return;
 	rc = mr_root_read(r, "proc/self/mounts", text, 256u << 10, NULL);
-	h->state = mr_facts_state_of(rc);
+	h->state = mr_facts_state_of(rc == 0 && text[0] == '\0' ? -EINVAL : rc);
 	for (char *rest = text, *line = strtok_r(rest, "\n", &rest); rc == 0 && line != NULL;
 		line = strtok_r(NULL, "\n", &rest)) {
 		char *save = NULL;
 
-		if (strtok_r(line, " ", &save) == NULL)
-			continue;
-		char *path = strtok_r(NULL, " ", &save);
-		char *type = strtok_r(NULL, " ", &save);
-		char *options = strtok_r(NULL, " ", &save);
+		/* A source may be empty, and then the line begins with a space. */
+		char *path = strchr(line, ' ');
+		char *type, *options;
 
-		if (options == NULL || strcmp(type, "hugetlbfs") != 0 || path[0] != '/' ||
-			strlen(path) >= sizeof(h->path) || h->mounted)
+		path = path == NULL ? NULL : strtok_r(path, " ", &save);
+		type = path == NULL ? NULL : strtok_r(NULL, " ", &save);
+		options = type == NULL ? NULL : strtok_r(NULL, " ", &save);
+		if (options == NULL || path[0] != '/') {
+			h->state = MR_FACT_STRANGE;
+			break;
+		}
+		if (strcmp(type, "hugetlbfs") != 0 || strlen(path) >= sizeof(h->path) || h->mounted)
 			continue;
 		h->mounted = true;
 		h->writable = strncmp(options, "rw", 2) == 0;

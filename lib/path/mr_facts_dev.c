@@ -5,19 +5,21 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* Can both be done with a device file; the first that fails is remembered. */
-static enum mr_fact_state may_open(struct mr_root *r, struct mr_host_facts *f, const char *path)
+/* May a device file be read and written? One that is a file of another kind is STRANGE. */
+static enum mr_fact_state may_open(struct mr_root *r, const char *path)
 {
 	enum mr_fact_state state = mr_facts_state_of(mr_root_may(r, path, R_OK | W_OK));
+	uint32_t mode;
 
-	if (state != MR_FACT_KNOWN && f->nodes_open.missing.state != MR_FACT_KNOWN) {
-		f->nodes_open.missing.state = MR_FACT_KNOWN;
-		snprintf(f->nodes_open.missing.v, sizeof(f->nodes_open.missing.v), "/%.40s %s",
-			path, state == MR_FACT_ABSENT ? "not there" : "not accessible");
-	}
-	return state;
+	if (state != MR_FACT_KNOWN)
+		return state;
+	if (mr_root_mode(r, path, &mode) != 0)
+		return MR_FACT_STRANGE;
+	/* In a folder of facts an empty file stands for the device. */
+	return S_ISCHR(mode) || (!r->live && S_ISREG(mode)) ? MR_FACT_KNOWN : MR_FACT_STRANGE;
 }
 
 /* The number of its device file stands in the driver's own description. */
@@ -26,16 +28,21 @@ static void read_gpu(struct mr_root *r, struct mr_host_facts *f, struct mr_facts
 	const struct mr_facts_pci *pci = &f->pci[g->pci];
 	char path[MR_ROOT_PATH_MAX];
 	char text[2048];
-	const char *s = NULL;
-	uint64_t minor;
+	const char *s;
+	int rc;
 
 	snprintf(path, sizeof(path), "proc/driver/nvidia/gpus/%s/information", pci->bdf);
-	if (mr_root_read(r, path, text, sizeof(text), NULL) == 0)
-		s = mr_parse_line(text, "Device Minor");
-	if (s != NULL && mr_parse_take_u64(&s, &minor) && minor < 1024) {
-		snprintf(path, sizeof(path), "dev/nvidia%u", (uint32_t)minor);
-		f->nodes_open.nvidia = may_open(r, f, path);
+	rc = mr_root_read(r, path, text, sizeof(text), NULL);
+	g->minor.state = mr_facts_state_of(rc);
+	if (rc != 0)
+		return;
+	s = mr_parse_line(text, "Device Minor");
+	if (s == NULL || !mr_parse_take_u64(&s, &g->minor.v) || g->minor.v >= 1024) {
+		g->minor.state = MR_FACT_STRANGE;
+		return;
 	}
+	snprintf(path, sizeof(path), "dev/nvidia%u", (uint32_t)g->minor.v);
+	g->open = may_open(r, path);
 }
 
 static void read_netdev(struct mr_root *r, const char *folder, struct mr_facts_nic *n)
@@ -65,8 +72,7 @@ static void cut_number(struct mr_fact_text *t)
 	memmove(t->v, s + 2, strlen(s + 2) + 1);
 }
 
-static void read_verbs(
-	struct mr_root *r, const char *folder, struct mr_host_facts *f, struct mr_facts_nic *n)
+static void read_verbs(struct mr_root *r, const char *folder, struct mr_facts_nic *n)
 {
 	char path[MR_ROOT_PATH_MAX];
 
@@ -85,7 +91,7 @@ static void read_verbs(
 	if (n->uverbs.state != MR_FACT_KNOWN)
 		return;
 	snprintf(path, sizeof(path), "dev/infiniband/%s", n->uverbs.v);
-	n->uverbs_open = may_open(r, f, path);
+	n->uverbs_open = may_open(r, path);
 }
 
 static void read_nic(struct mr_root *r, struct mr_host_facts *f, struct mr_facts_nic *n)
@@ -102,14 +108,14 @@ static void read_nic(struct mr_root *r, struct mr_host_facts *f, struct mr_facts
 	snprintf(path, sizeof(path), "%s/infiniband", folder);
 	mr_facts_first_in(r, path, &n->verbs);
 	if (n->verbs.state == MR_FACT_KNOWN)
-		read_verbs(r, folder, f, n);
+		read_verbs(r, folder, n);
 }
 
 void mr_facts_devices(struct mr_root *r, struct mr_host_facts *f)
 {
 	if (f->gpus_count > 0) {
-		f->nodes_open.nvidiactl = may_open(r, f, "dev/nvidiactl");
-		f->nodes_open.uvm = may_open(r, f, "dev/nvidia-uvm");
+		f->nvidiactl_open = may_open(r, "dev/nvidiactl");
+		f->uvm_open = may_open(r, "dev/nvidia-uvm");
 	}
 	for (uint32_t i = 0; i < f->gpus_count; i++)
 		read_gpu(r, f, &f->gpus[i]);

@@ -17,6 +17,15 @@ static void read_lockdown(struct mr_root *r, struct mr_fact_text *ret)
 	char *from, *to;
 
 	mr_facts_text_at(r, "sys/kernel/security/lockdown", ret);
+	/* Only a list of security modules without it tells a kernel that has none. */
+	if (ret->state == MR_FACT_ABSENT) {
+		struct mr_fact_text lsm;
+
+		mr_facts_text_at(r, "sys/kernel/security/lsm", &lsm);
+		if (lsm.state != MR_FACT_KNOWN || strlen(lsm.v) + 1 == sizeof(lsm.v) ||
+			strstr(lsm.v, "lockdown") != NULL)
+			ret->state = MR_FACT_UNREAD;
+	}
 	if (ret->state != MR_FACT_KNOWN)
 		return;
 	from = strchr(ret->v, '[');
@@ -29,9 +38,19 @@ static void read_lockdown(struct mr_root *r, struct mr_fact_text *ret)
 	memmove(ret->v, from + 1, strlen(from + 1) + 1);
 }
 
+/* One line of printable ASCII; the kernel ends even an empty one. */
+static bool is_line(const char *text, size_t bytes)
+{
+	for (size_t i = 0; i + 1 < bytes; i++)
+		if ((text[i] < 0x20 && text[i] != '\t') || text[i] == 0x7f)
+			return false;
+	return bytes > 0;
+}
+
 void mr_facts_kernel(struct mr_root *r, struct mr_host_facts *f)
 {
 	struct mr_facts_kernel *k = &f->kernel;
+	size_t bytes = 0;
 	int rc;
 
 	mr_facts_text_at(r, "proc/sys/kernel/osrelease", &k->release);
@@ -40,8 +59,10 @@ void mr_facts_kernel(struct mr_root *r, struct mr_host_facts *f)
 		&k->clocksource);
 	mr_facts_u64_at(r, "proc/sys/kernel/numa_balancing", &k->numa_balancing);
 	mr_facts_u64_at(r, "proc/sys/vm/zone_reclaim_mode", &k->zone_reclaim_mode);
-	rc = mr_root_read(r, "proc/cmdline", k->cmdline, sizeof(k->cmdline), NULL);
+	rc = mr_root_read(r, "proc/cmdline", k->cmdline, sizeof(k->cmdline), &bytes);
 	k->cmdline_state = mr_facts_state_of(rc);
+	if (rc == 0 && !is_line(k->cmdline, bytes))
+		k->cmdline_state = MR_FACT_STRANGE;
 }
 
 /* The soft limit behind its name in /proc/self/limits. */
@@ -100,8 +121,10 @@ static void read_cpuset(struct mr_root *r, char *text, struct mr_facts_process *
 		char *controller = strchr(line, ':');
 		char *path = controller == NULL ? NULL : strchr(controller + 1, ':');
 
-		if (path == NULL)
-			continue;
+		if (path == NULL || path[1] != '/') {
+			p->cpuset_state = MR_FACT_STRANGE;
+			return;
+		}
 		*path++ = '\0';
 		if (strcmp(controller + 1, "cpuset") == 0) {
 			read_cpuset_at(r, "sys/fs/cgroup/cpuset", path, "cpuset.effective_cpus", p);

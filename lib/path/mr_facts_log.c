@@ -13,12 +13,15 @@
 
 #define LOG_BYTES_MAX (32u << 20) /* of a replayed file; the kernel's own ring is smaller */
 #define RECORD_BYTES_MAX 8192u
+#define KEPT_HEAD "6,0,0,-;lines of the kernel's log that matter to millrace\n"
 
 struct log {
 	struct mr_host_facts *f;
 	struct mr_klog nvidia;
 	char *kept; /* lines that matter, for the recorder */
 	size_t kept_bytes;
+	uint32_t lines; /* that a kernel's log can hold */
+	bool broken;    /* one that it cannot */
 };
 
 static bool is_gpu(const struct mr_host_facts *f, uint32_t g, const struct mr_pci_addr *addr)
@@ -59,6 +62,21 @@ static void note(struct mr_facts_kernel *k, bool *flag, const char *line)
 		}
 		k->log_line[i] = line[i] >= 0x20 && line[i] < 0x7f ? line[i] : '?';
 	}
+}
+
+/*
+ * A line as /dev/kmsg has it ("6,1,0,-;text", or " KEY=" of one), as dmesg prints it
+ * ("[    0.1] text", "<6>[ ..."), or as syslog keeps it. Control characters are escaped
+ * in all of them.
+ */
+static void count_line(struct log *log, const char *line)
+{
+	size_t digits = strspn(line, "0123456789");
+
+	for (const char *s = line; *s != '\0' && *s != '\n'; s++)
+		log->broken |= (unsigned char)*s < 0x20 && *s != '\t' && *s != '\r';
+	log->lines += (digits > 0 && line[digits] == ',' && strchr(line, ';') != NULL) ||
+		*line == '[' || *line == '<' || strstr(line, " kernel: ") != NULL;
 }
 
 static void judge_line(struct log *log, const char *line)
@@ -108,6 +126,7 @@ static void read_records(struct log *log, int fd)
 		record[got] = '\0';
 		total += (size_t)got;
 		text = strchr(record, ';');
+		count_line(log, record);
 		judge_line(log, text == NULL ? record : text + 1);
 	}
 }
@@ -123,6 +142,7 @@ static void read_lines(struct log *log, int fd)
 		return;
 	while (total < LOG_BYTES_MAX && fgets(line, sizeof(line), file) != NULL) {
 		total += strlen(line);
+		count_line(log, line);
 		judge_line(log, line);
 	}
 	fclose(file);
@@ -134,17 +154,22 @@ void mr_facts_log(struct mr_root *r, struct mr_host_facts *f)
 	int fd = mr_root_open_stream(r, "dev/kmsg");
 
 	f->kernel.log_state = mr_facts_state_of(fd < 0 ? fd : 0);
+	/* What is kept is the text of records, under a head that says that there was a log. */
 	if (r->recorder != NULL)
-		log.kept = calloc(1, 1);
+		log.kept = strdup(KEPT_HEAD);
+	log.kept_bytes = log.kept == NULL ? 0 : strlen(KEPT_HEAD);
 	if (fd >= 0) {
 		if (r->live)
 			read_records(&log, fd);
 		else
 			read_lines(&log, fd);
 		close(fd);
+		/* An empty log, as of a container's /dev/kmsg that is /dev/null, tells nothing. */
+		if (log.lines == 0 || log.broken)
+			f->kernel.log_state = MR_FACT_STRANGE;
 		if (log.kept != NULL)
 			r->recorder(r->recorder_ctx, MR_ROOT_SEEN_FILE, "dev/kmsg", log.kept,
-				log.kept_bytes);
+				f->kernel.log_state == MR_FACT_KNOWN ? log.kept_bytes : 0);
 	} else if (f->kernel.log_state == MR_FACT_DENIED && r->recorder != NULL) {
 		r->recorder(r->recorder_ctx, MR_ROOT_SEEN_DENIED, "dev/kmsg", "r", 1);
 	}

@@ -33,7 +33,9 @@ static int read_cpus(struct mr_root *root, char *text, struct mr_host *h, struct
 		return mr_err_set(
 			err, -EBADMSG, "%s/" POSSIBLE " is not a list of CPUs", root->path);
 	/* A kernel without CPU hotplug has no list of those online: all are. */
-	if (read_text(root, ONLINE, text) != 0) {
+	rc = read_text(root, ONLINE, text);
+	h->online_told = rc == 0 || rc == -ENOENT;
+	if (rc != 0) {
 		memcpy(h->cpu_online, possible, sizeof(possible));
 		return 0;
 	}
@@ -53,7 +55,8 @@ static void read_affinity(struct mr_root *root, char *text, struct mr_host *h)
 		list = mr_parse_line(text, "Cpus_allowed_list");
 	if (list != NULL) {
 		mr_parse_word(list, word, sizeof(word));
-		if (mr_parse_list(word, h->cpu_allowed, MR_CPUS_MAX, &end) && end > 0)
+		h->allowed_told = mr_parse_list(word, h->cpu_allowed, MR_CPUS_MAX, &end) && end > 0;
+		if (h->allowed_told)
 			return;
 	}
 	memcpy(h->cpu_allowed, h->cpu_online, sizeof(h->cpu_allowed));

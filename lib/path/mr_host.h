@@ -32,6 +32,8 @@ struct mr_host {
 	bool protection_keys;
 	/* All that was read of the machine (mr_facts.h), this among it; NULL: only this. */
 	const struct mr_host_facts *facts;
+	/* False: the machine has such a list and it could not be read, so the widest was taken. */
+	bool online_told, allowed_told;
 };
 
 struct mr_root;

@@ -33,6 +33,7 @@ struct mr_probe_value {
 
 /* One row per key: what it is called in an answer and its member. */
 #define MR_PROBE_GPU_KEYS(KEY)                                                                     \
+	KEY(libcuda)      /* 1: loads, 0: does not */                                              \
 	KEY(cuda_version) /* of the driver: 13000 is 13.0 */                                       \
 	KEY(integrated)                                                                            \
 	KEY(gdr_supported)                                                                         \

@@ -35,6 +35,7 @@ static void ask_cuda(const char *bdf, int fd)
 	mr_cu_device dev;
 	int v;
 
+	mr_probe_say(fd, "libcuda", lib != NULL);
 	if (lib == NULL)
 		return;
 	if (SYMBOL(lib, version, "cuDriverGetVersion") && version(&v) == MR_CUDA_SUCCESS)

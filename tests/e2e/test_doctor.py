@@ -20,7 +20,7 @@ from harness import (
 
 sys.path.insert(0, str(SOURCE / "tests" / "fixtures"))
 from machine import Machine  # noqa: E402
-from machines import MACHINES  # noqa: E402
+from machines import MACHINES, lane_config  # noqa: E402
 
 STATUS = {"PASS": CLEAN, "WARN": FAILURE, "UNKNOWN": FAILURE, "FAIL": CONFIG}
 WORST = ["PASS", "WARN", "UNKNOWN", "FAIL"]
@@ -81,7 +81,7 @@ def every_machine_gets_its_verdict_in_every_check(s):
 def every_check_is_seen_to_fail_or_warn(s):
     """A check that no machine can make complain judges nothing."""
     silent = {"gpu.gpudev", "config.roles", "pool.size", "pool.alignment", "memory.hugetlbfs",
-        "runtime.folder", "runtime.dumps", "register.time"}  # fmt: skip
+        "runtime.folder", "runtime.dumps", "register.time", "nic.tx_inline", "nic.rx_options"}  # fmt: skip
     seen = set()
     for _, _, expected in MACHINES.values():
         seen.update(i for i, v in expected.items() if v in ("WARN", "FAIL"))
@@ -333,7 +333,7 @@ def a_capture_names_no_machine(s):
     check("enx" in again.checks["nic.nodes"]["value"], "the interface has no name any more")
 
 
-# A file of the base, and the check that rests on it alone.
+# A file or folder, and a check that cannot pass without it.
 RESTS_ON = {
     "sys/devices/system/clocksource/clocksource0/current_clocksource": "kernel.clocksource",
     "proc/sys/kernel/numa_balancing": "kernel.numa_balancing",
@@ -362,27 +362,60 @@ RESTS_ON = {
     "millrace/probe/nic/0000:3e:00.0": "nic.pause",
     "millrace/probe/pair/0000:3d:00.0+0000:3e:00.0": "pair.readback",
     "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages": "memory.hugepages",
+    "proc/sys/kernel/osrelease": "kernel.release",
+    "dev/nvidia-uvm": "devices.nodes",
+    "dev/infiniband/uverbs0": "devices.nodes",
+    "proc/driver/nvidia/gpus/0000:3d:00.0/information": "devices.nodes",
+    "sys/bus/pci/devices/0000:3e:00.0": "pair.topology",
+    "sys/devices/system/cpu/online": "cpu.online",
+    "sys/devices/system/cpu/isolated": "cpu.online",
+    "sys/fs/cgroup/system.slice/millrace.service/cpuset.cpus.effective": "cpu.cpuset",
+    "proc/self/cgroup": "cpu.cpuset",
+    "proc/irq/default_smp_affinity": "cpu.irqs",
+    "NIC/infiniband": "nic.nodes",
+    "NIC/net": "nic.nodes",
+    "GPU/driver": "gpu.driver",
 }
+# More that rest on the answers of libraries.
+ANSWERS = {
+    "millrace/probe/gpu/0000:3d:00.0": ["gpu.integrated", "gpu.gpudirect", "gpu.dmabuf", "cuda.driver"],
+    "millrace/probe/nic/0000:3e:00.0": ["pair.dmabuf"],
+    "proc/self/mounts": ["memory.leftovers"],
+    "proc/self/status": ["cpu.cpuset"],
+}
+# What is asked only where GPU memory is registered by dma-buf rests on these.
+BY_DMABUF = ("proc/sys/kernel/osrelease", "millrace/probe/gpu/0000:3d:00.0",
+    "millrace/probe/nic/0000:3e:00.0")  # fmt: skip
+# The files of a machine do not speak of these: the configuration does.
+OF_THE_CONFIGURATION = {"runtime.folder", "pool.size", "nic.tx_inline", "nic.rx_options", "config.roles"}
 PLACES = {
     "NIC": "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/0000:3c:10.0/0000:3e:00.0",
     "GPU": "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/0000:3c:00.0/0000:3d:00.0",
     "DOWN": "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/0000:3c:10.0",
     "GROUP": "sys/kernel/iommu_groups/1",
 }
-# A file that is free text, or of any length, cannot be told from a good one by each of these.
+DEVICES = {"dev/nvidia-uvm", "dev/infiniband/uverbs0"}
+# What is a good file all the same: words of a command line, devices whatever their bytes,
+# a process in no group, and no isolated CPU, which is a warning at most.
 LENIENT = {
-    "huge number": {"proc/cmdline", "dev/kmsg", "proc/self/mounts",
-        "sys/kernel/security/lockdown", "NIC/net/eth2/mtu"},
-    "not UTF-8": {"proc/cmdline", "dev/kmsg", "proc/self/mounts"},
-    "0 bytes": {"proc/cmdline", "dev/kmsg", "proc/self/mounts"},
-    "random": {"proc/cmdline", "dev/kmsg", "proc/self/mounts"},
-}  # fmt: skip
+    "huge number": {"proc/cmdline"} | DEVICES,
+    "not UTF-8": DEVICES,
+    "0 bytes": {"proc/self/cgroup"} | DEVICES,
+    "random": DEVICES,
+}
+# "Not there" is an answer for these.
+MAY_BE_ABSENT = {"kernel.numa_balancing", "pair.peermem", "pcie.aer", "iommu.type", "cpu.cpuset", "cpu.online"}
 
-MAY_BE_ABSENT = ("kernel.lockdown", "kernel.numa_balancing", "pair.peermem", "pcie.aer")
+
+def gone(path):
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        path.unlink()
 
 
 def spoil(path, how, rng):
-    path.unlink()
+    gone(path)
     if how == "folder":
         path.mkdir()
     elif how == "loop":
@@ -401,68 +434,99 @@ def spoil(path, how, rng):
         path.write_bytes(b"\xff\xfe\x80 \xc3(\n")
 
 
-def mend(path, data):
-    if path.is_dir() and not path.is_symlink():
-        path.rmdir()
-    else:
-        path.unlink()
-    path.write_bytes(data)
-
-
 SPOILED = ("folder", "loop", "pipe", "outside", "0 bytes", "random", "huge number", "not UTF-8")
+
+
+def place(root, key):
+    head, _, rest = key.partition("/")
+    return root / (f"{PLACES[head]}/{rest}" if head in PLACES else key)
+
+
+def passes_by_accident(r, key, how):
+    """The checks that rest on a spoiled file and pass all the same."""
+    if key in LENIENT.get(how, ()) or "checks" not in r.report:
+        return []
+    asked = [RESTS_ON[key], *ANSWERS.get(key, ())]
+    if how == "outside":
+        asked = [i for i in asked if i not in MAY_BE_ABSENT]
+    return [f"{key} as {how}: {i} is PASS: {r.checks[i]['value']}" for i in asked
+        if r.checks[i]["verdict"] == "PASS"]  # fmt: skip
+
+
+def base(dmabuf):
+    m = Machine()
+    m.iommu, m.extmem_dmabuf = "identity", dmabuf
+    return m
 
 
 @case
 def a_spoiled_file_is_never_a_pass(s):
     rng = random.Random(7)
-    m = Machine()
-    m.iommu = "identity"
-    root = build(s, m)
-    for key, i in RESTS_ON.items():
-        head, _, rest = key.partition("/")
-        path = f"{PLACES[head]}/{rest}" if head in PLACES else key
-        data = (root / path).read_bytes()
-        for how in SPOILED:
-            spoil(root / path, how, rng)
-            r = doctor(s, "--root", root)
-            mend(root / path, data)
-            if key in LENIENT.get(how, ()) or "checks" not in r.report:
-                continue
-            # "Not there" is an answer for these.
-            if how == "outside" and i in MAY_BE_ABSENT:
-                continue
-            verdict = r.checks[i]["verdict"]
-            check(verdict != "PASS", f"{path} as {how}: {i} is {verdict}: {r.checks[i]['value']}")
+    asked = s.write("lane.yaml", lane_config())
+    sound = {}
+    wrong = []
+    for dmabuf in (0, 1):
+        root = build(s, base(dmabuf))
+        good = doctor(s, "--root", root, asked)
+        sound.update({i: c for i, c in good.checks.items() if c["verdict"] != "NA"})
+        check_equal(good.report["verdict"], "PASS", "the base")
+        for key in BY_DMABUF if dmabuf else RESTS_ON:
+            path = place(root, key)
+            kept = s.path / "kept"
+            os.rename(path, kept)
+            for how in SPOILED:
+                spoil(path, how, rng)
+                wrong += passes_by_accident(doctor(s, "--root", root, asked), key, how)
+            gone(path)
+            os.rename(kept, path)
+        check_equal(doctor(s, "--root", root, asked).report, good.report, "the base, mended")
+    check(not wrong, "\n".join(wrong))
+    gating = {i for i, c in sound.items() if c["gating"]} - OF_THE_CONFIGURATION
+    covered = set(RESTS_ON.values()).union(*ANSWERS.values())
+    check(gating <= covered, f"gating, and nothing of theirs was spoiled: {gating - covered}")
+    check_equal({c for c in good.checks} - set(sound), set(), "checks that were never asked")
 
 
 def mutate(root, rng):
-    """A few files of the tree become something else."""
+    """A few files of the tree become something else; what the checks rest on comes first."""
     files = sorted(p for p in root.rglob("*") if p.is_file() or p.is_symlink())
+    done = {}
+    for key in rng.sample(sorted(RESTS_ON), 3):
+        done[key] = rng.choice(SPOILED)
+        if os.path.lexists(place(root, key)):
+            spoil(place(root, key), done[key], rng)
     for path in rng.sample(files, rng.randint(1, 12)):
         how = rng.choice(SPOILED + ("gone", "unreadable"))
+        if not os.path.lexists(path) or any(place(root, k) == path for k in done):
+            continue
         if how == "gone":
             path.unlink()
         elif how == "unreadable":
-            if not path.is_symlink():
+            if path.is_file() and not path.is_symlink():
                 path.chmod(0)
         else:
             spoil(path, how, rng)
+    return done
 
 
 @case
 def hostile_trees_end_with_a_report(s):
     """Ends with a status of doctor's and an object of the schema; a sanitizer watches too."""
     rounds = int(os.environ.get("MILLRACE_HOSTILE", "60"))
-    good = build(s, Machine(), "good")
+    asked = s.write("lane.yaml", lane_config())
+    good = build(s, base(0), "good")
     for seed in range(rounds):
         rng = random.Random(seed)
         root = s.path / "hostile"
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(good, root, symlinks=True)
-        mutate(root, rng)
+        done = mutate(root, rng)
         began = time.monotonic()
-        doctor(s, "--root", root, *(["--capture", s.path / "h.tar"] if seed % 3 == 0 else []))
+        r = doctor(s, "--root", root, asked, *(["--capture", s.path / "h.tar"] if seed % 3 == 0 else []))
         check(time.monotonic() - began < 10 * PATIENCE, f"seed {seed} takes too long")
+        for key, how in done.items():
+            wrong = passes_by_accident(r, key, how)
+            check(not wrong, f"seed {seed}: {wrong}")
 
 
 @case

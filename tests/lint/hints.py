@@ -13,7 +13,7 @@ import tree
 
 # What an operator of such a machine has, or is told to install.
 PROGRAMS = set(
-    """apt-get cat chmod deploy/host-tune devlink dkms dmesg echo ethtool grep ib_write_bw ip lscpu
+    """apt-get cat chmod deploy/host-tune devlink dkms dmesg echo ethtool grep ib_write_bw ip ldconfig lscpu
     lspci millrace mlxconfig mlxfwmanager modinfo modprobe mokutil mount nvidia-modprobe
     nvidia-smi rdma rm rmmod setpci sudo sysctl systemctl tail taskset ulimit""".split()
 )
@@ -40,8 +40,10 @@ def main():
     verdict = tree.Verdict()
     seen = set()
     for path in tree.files(".c"):
-        if not path.startswith("lib/path/mr_check"):
-            continue
+        calls = len(re.findall(r"(?<!void )\bmr_hint\(", tree.text(path)))
+        taken = len(re.findall(r"\bmr_hint\(\s*f\s*,(?:[^;\"]|\n)*\"", tree.text(path)))
+        if calls != taken:
+            verdict.bad(f"{path}: {calls - taken} calls of mr_hint have no text to be read here")
         for hint in map(filled, hints(tree.text(path))):
             if hint.count("`") % 2:
                 verdict.bad(f"{path}: a backtick is missing in '{hint}'")

@@ -40,6 +40,7 @@ static int setup(void **state)
 	needs->lanes[0] = (struct mr_needs_lane){.name = "l0", .core = 2, .direct = true};
 	facts->cpu[2].core = facts->cpu[2].node = -1; /* as the reader leaves them */
 	facts->host.cpu_online[2] = facts->host.cpu_allowed[2] = true;
+	facts->host.online_told = facts->host.allowed_told = true;
 	return 0;
 }
 
@@ -184,6 +185,28 @@ static void two_lanes_on_one_core_and_a_name_in_use_fail(void **state)
 	assert_non_null(strstr(findings[mr_checks_find("runtime.folder")].value, "runs already"));
 }
 
+/* A plan refuses these already; what is judged here is any other source of options. */
+static void options_that_let_the_cpu_copy_fail(void **state)
+{
+	static const char *const inlines[] = {
+		"txq_inline_max=290", "dv_flow_en=1,txq_inline_min=18", "txq_inline_mpw=268"};
+	static const char *const receives[] = {"mprq_en=1", "lro_timeout_usec=32"};
+
+	(void)state;
+	for (size_t i = 0; i < MR_ARRAY_LEN(inlines); i++) {
+		snprintf(needs->nics[0].args, sizeof(needs->nics[0].args), "%s", inlines[i]);
+		assert_int_equal(run("nic.tx_inline")->verdict, MR_FAIL);
+	}
+	for (size_t i = 0; i < MR_ARRAY_LEN(receives); i++) {
+		snprintf(needs->nics[0].args, sizeof(needs->nics[0].args), "%s", receives[i]);
+		assert_int_equal(run("nic.rx_options")->verdict, MR_FAIL);
+	}
+	snprintf(needs->nics[0].args, sizeof(needs->nics[0].args),
+		"txq_inline_max=0,xmprq_en=1,mprq_en=0");
+	assert_int_equal(run("nic.tx_inline")->verdict, MR_PASS);
+	assert_int_equal(run("nic.rx_options")->verdict, MR_PASS);
+}
+
 static void folders_that_cannot_be_written_warn(void **state)
 {
 	(void)state;
@@ -252,6 +275,8 @@ int main(void)
 			regions_are_whole_pages_and_not_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			two_lanes_on_one_core_and_a_name_in_use_fail, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			options_that_let_the_cpu_copy_fail, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			folders_that_cannot_be_written_warn, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_worst_of_several_decides, setup, teardown),
