@@ -97,6 +97,10 @@ void mr_cmd_print_plan(const struct mr_plan *p)
 			p->host_timeout_ms);
 	else
 		printf("  kernels          never leave on a silent host\n");
+	if (p->backoff_ns > 0)
+		printf("  kernels          pause for at most %u ns between polls\n", p->backoff_ns);
+	else
+		printf("  kernels          poll without a pause\n");
 	if (p->stall_ms > 0)
 		printf("  stall            what stands still for %u ms has failed\n", p->stall_ms);
 	printf("  log              %s\n", levels[p->log_level]);
@@ -196,10 +200,12 @@ json_t *mr_cmd_plan_json(const struct mr_plan *p)
 		json_array_append_new(args, mr_cmd_json_text(p->eal_args[i]));
 	for (uint32_t i = 0; i < p->warnings_count; i++)
 		json_array_append_new(warnings, mr_cmd_json_text(p->warnings[i]));
-	return json_pack("{s:s, s:{s:b, s:I, s:o}, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:s, s:o}",
+	return json_pack(
+		"{s:s, s:{s:b, s:I, s:o}, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:s, s:o}",
 		"name", p->name, "eal", "hugepages", p->hugepages, "memory_mib",
 		(json_int_t)p->eal_memory_mib, "args", args, "devices", devices, "ports", ports,
 		"lanes", lanes, "drain_ms", (json_int_t)p->drain_ms, "host_timeout_ms",
-		(json_int_t)p->host_timeout_ms, "stall_ms", (json_int_t)p->stall_ms, "driver_ms",
-		(json_int_t)p->driver_ms, "log_level", levels[p->log_level], "warnings", warnings);
+		(json_int_t)p->host_timeout_ms, "backoff_ns", (json_int_t)p->backoff_ns, "stall_ms",
+		(json_int_t)p->stall_ms, "driver_ms", (json_int_t)p->driver_ms, "log_level",
+		levels[p->log_level], "warnings", warnings);
 }

@@ -132,6 +132,7 @@ struct mr_config {
 	uint32_t lanes_count;
 	uint32_t drain_ms;        /* longest time a stop waits for packets in flight */
 	uint32_t host_timeout_ms; /* kernels leave when the host is silent; 0: never */
+	uint32_t backoff_ns;      /* longest pause of a kernel between two polls */
 	uint32_t stall_ms;        /* what stands still for so long has failed; 0: by device */
 	uint32_t driver_ms;       /* longest driver call at the start or the end; 0: no limit */
 	uint32_t log_level;       /* 0 error, 1 warning, 2 info, 3 debug */

@@ -66,6 +66,7 @@ int mr_plan_build(const struct mr_config *cfg, const struct mr_host *host, const
 	memset(ret_plan, 0, sizeof(*ret_plan));
 	ret_plan->drain_ms = cfg->drain_ms;
 	ret_plan->host_timeout_ms = cfg->host_timeout_ms;
+	ret_plan->backoff_ns = cfg->backoff_ns;
 	ret_plan->stall_ms = cfg->stall_ms;
 	ret_plan->driver_ms = cfg->driver_ms;
 	ret_plan->log_level = cfg->log_level;

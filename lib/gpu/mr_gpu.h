@@ -123,7 +123,7 @@ struct mr_gpu_lane {
  * mr_gpu_load allocates rings, control words and counters for all lanes of the
  * device and loads the image. Once per open. A failure leaves nothing behind: the
  * rings are void, the device can only be closed. host_timeout_ms 0: kernels never
- * leave on a silent host.
+ * leave on a silent host. backoff_ns is the longest pause of a worker between two polls.
  *
  * -EINVAL: a lane asks for what the slot ABI cannot say, or has a stage that its
  * work division does not run; -ENOSPC: the workers do not fit the device at once;
@@ -131,7 +131,7 @@ struct mr_gpu_lane {
  * driver said.
  */
 MR_MUST_USE int mr_gpu_load(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lanes_count,
-	uint32_t host_timeout_ms, struct mr_err *err);
+	uint32_t host_timeout_ms, uint32_t backoff_ns, struct mr_err *err);
 
 /*
  * mr_gpu_launch starts the kernels of these devices, each loaded and none launched

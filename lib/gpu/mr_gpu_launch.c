@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BACKOFF_NS 100u
 #define LEAVE_MS 2000u
 
 static size_t slots_bytes(const struct mr_gpu_lane *l)
@@ -162,7 +161,7 @@ static void number_workers(struct mr_gpu *g, struct mr_worker_map *maps, struct 
 }
 
 static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct image *im,
-	uint32_t host_timeout_ms, struct mr_err *err)
+	uint32_t host_timeout_ms, uint32_t backoff_ns, struct mr_err *err)
 {
 	struct mr_lane_dev *dev = (struct mr_lane_dev *)im->data;
 	struct mr_launch *launch = (struct mr_launch *)(im->data + im->launches);
@@ -195,7 +194,7 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 		launch[k].lanes = base;
 		launch[k].host_ctl = host_ctl;
 		launch[k].host_timeout_ns = (uint64_t)host_timeout_ms * 1000000u;
-		launch[k].backoff_ns = BACKOFF_NS;
+		launch[k].backoff_ns = backoff_ns;
 		g->blocks[k] = launch[k].blocks;
 	}
 	g->launches = base + im->launches;
@@ -233,14 +232,14 @@ static int check_lane(const struct mr_gpu *g, const struct mr_gpu_lane *l, struc
 struct load_job {
 	struct mr_gpu *g;
 	const struct mr_gpu_lane *lanes;
-	uint32_t host_timeout_ms;
+	uint32_t host_timeout_ms, backoff_ns;
 	struct image image;
 };
 
 static int load_job(void *arg, struct mr_err *err)
 {
 	struct load_job *j = arg;
-	int rc = upload(j->g, j->lanes, &j->image, j->host_timeout_ms, err);
+	int rc = upload(j->g, j->lanes, &j->image, j->host_timeout_ms, j->backoff_ns, err);
 
 	if (rc == 0)
 		rc = mr_gpu_kernels_load(j->g, err);
@@ -250,9 +249,9 @@ static int load_job(void *arg, struct mr_err *err)
 }
 
 int mr_gpu_load(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lanes_count,
-	uint32_t host_timeout_ms, struct mr_err *err)
+	uint32_t host_timeout_ms, uint32_t backoff_ns, struct mr_err *err)
 {
-	struct load_job job = {g, lanes, host_timeout_ms, {0}};
+	struct load_job job = {g, lanes, host_timeout_ms, backoff_ns, {0}};
 	struct mr_err why = {0};
 	int rc = 0;
 

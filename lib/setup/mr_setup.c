@@ -361,7 +361,8 @@ static int load_device(struct mr_setup *s, uint32_t device, struct mr_err *err)
 			.slots_given = &s->lanes[i].lane->pub.counters.c[MR_C_slots_given]};
 	}
 	rc = d->lanes == 0 ? 0
-			   : mr_gpu_load(d->gpu, lanes, d->lanes, s->plan->host_timeout_ms, err);
+			   : mr_gpu_load(d->gpu, lanes, d->lanes, s->plan->host_timeout_ms,
+				     s->plan->backoff_ns, err);
 	free(lanes);
 	return rc;
 }

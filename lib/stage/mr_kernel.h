@@ -120,12 +120,15 @@ MR_HD void mr_kernel_fence(const struct mr_block *b)
 	(void)b;
 }
 
-/* Gives the processor away for a moment: nanosleep on the device, yield on the host. */
+/*
+ * Gives the processor away for a moment: nanosleep on the device, which sleeps for up to twice
+ * what it is given (PTX ISA, nanosleep), yield on the host.
+ */
 MR_HD void mr_kernel_pause(uint32_t backoff_ns)
 {
 #if defined(__CUDA_ARCH__)
-	if (backoff_ns != 0)
-		__nanosleep(backoff_ns);
+	if (backoff_ns > 1)
+		__nanosleep(backoff_ns / 2);
 #else
 	(void)backoff_ns;
 	sched_yield();

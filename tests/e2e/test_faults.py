@@ -97,6 +97,7 @@ def a_worker_that_stands_still_or_makes_no_progress_ends_the_run_with_status_3(s
         check(r.lane()["in_flight"] > 0, f"{fault}: nothing was left in flight")
 
 
+# NVIDIA/nccl #683: a completion does not say that the GPU can read the data.
 @case
 def a_device_that_cannot_order_nic_writes_is_flushed_or_refused(s):
     given = fr.make(200, seed=61)
@@ -112,6 +113,7 @@ def a_device_that_cannot_order_nic_writes_is_flushed_or_refused(s):
     judge_refused(s.run(cfg, status=FAILURE), "flush=none")
 
 
+# NVIDIA/nccl #683: a completion does not say that the GPU can read the data.
 @case
 def frames_are_stale_where_the_flush_does_nothing(s):
     """Without it the case above would prove nothing: this is what an omitted flush shows."""

@@ -190,6 +190,7 @@ def order_is_kept_and_nothing_is_lost_for_every_batch_ring_and_worker_count(s):
             )
 
 
+# NVIDIA/l2fwd-nv src/main.cpp:432: a batch waits for ever for the packets that it lacks.
 @case
 def a_single_packet_is_delivered_without_waiting_for_a_full_batch(s):
     s.pcap("in.pcap", fr.plain(1))
@@ -199,6 +200,7 @@ def a_single_packet_is_delivered_without_waiting_for_a_full_batch(s):
         check(r.lane()["latency_ns"]["max"] < 900e6, f"waited: {r.lane()['latency_ns']}")
 
 
+# nvidia-holoscan/daqiri #43: an integrated GPU has no GPUDirect, and the run fails late.
 @case
 def gpu_memory_that_a_nic_could_not_reach_is_refused_and_its_dma_buf_is_evidence(s):
     s.pcap("in.pcap", fr.plain(3))

@@ -107,6 +107,8 @@ def check_not(name, lines, where, verdict):
                 verdict.bad(f"{where}: {name or 'outside of entries'}: {line.strip()}: {why}")
 
 
+# NVIDIA/l2fwd-nv src/kernel.cu persistent kernel: what READY hands over is read without an acquire.
+# NVIDIA/l2fwd-nv src/kernel.cu:183: DONE is stored before the fence of system scope.
 def check_handover(name, lines, where, verdict):
     """READY is acquired, then all fence, meet at a barrier, and DONE is released."""
     text = "\n".join(lines)
@@ -127,6 +129,7 @@ def check_handover(name, lines, where, verdict):
         verdict.bad(f"{where}: {name}: not in this order: {', '.join(w for _, w in at)}")
 
 
+# nv-morpheus/Morpheus #1820: lines of a reused buffer that stayed in a cache double packets.
 def check_stage(name, work, lines, where, verdict):
     text = "\n".join(lines)
     verdict.checked += 1

@@ -21,13 +21,17 @@ FULL = "\treturn mr_ring_outstanding(r) > r->mask;\n"
 FAULTS = {
     # A release or an acquire of the hand-over weakened to relaxed.
     "ready_relaxed": [("mr_store_release(&s->ready,", "mr_store_relaxed(&s->ready,")],
+    # DPDK lib/gpudev/gpudev.c rte_gpu_comm_populate_list_pkts: nothing orders the packets before
+    # READY.
     "ready_mapped_relaxed": [("mr_store_release(&to->ready,", "mr_store_relaxed(&to->ready,")],
     "done_relaxed": [("mr_store_release(&out->done,", "mr_store_relaxed(&out->done,")],
+    # NVIDIA/l2fwd-nv src/kernel.cu persistent kernel: what READY hands over is read without an acquire.
     "wait_relaxed": [("mr_load_acquire(&slot->ready)", "mr_load_relaxed(&slot->ready)")],
     "take_relaxed": [("mr_load_acquire(&s->done)", "mr_load_relaxed(&s->done)")],
     # A hand-over before what is handed over.
     "done_before_verdicts": [(DONE, ""), (COUNT, DONE[1:] + COUNT)],
     "plain_after_done": [(PLAIN + DONE, DONE + PLAIN)],
+    # DPDK lib/gpudev/gpudev.c:1121: an item is free before its count is 0, so a refill is lost.
     "ready_before_count": [
         ("\ts->count = (uint16_t)count;\n", ""),
         ("\tr->head++;\n", "\ts->count = (uint16_t)count;\n\tr->head++;\n"),
@@ -39,6 +43,8 @@ FAULTS = {
     "full_off_by_one": [(FULL, "\treturn mr_ring_outstanding(r) > r->mask + 1;\n")],
     "full_not_wrapping": [(FULL, "\treturn r->head >= r->tail + r->mask + 1;\n")],
     "init_ready_given": [("->ready = seq + 1 - slots;", "->ready = seq + 1;")],
+    # DPDK lib/gpudev/gpudev.c:957: item 0 of a list is never set free, and the list's memory is
+    # not zeroed.
     "init_done_done": [("->done = seq + 1 - slots;", "->done = seq + 1;")],
     "ready_any_lap": [
         ("mr_load_acquire(&slot->ready) == seq + 1", "mr_load_acquire(&slot->ready) >= seq + 1")
@@ -60,6 +66,7 @@ FAULTS = {
     "slot_not_masked": [("size_t at = seq & (w.lane->slots - 1);", "size_t at = seq - w.lane->first_seq;")],
     "result_beside": [(RESULT, RESULT.replace("&out[i]", "&out[i + 4]"))],
     # Another packet's data.
+    # NVIDIA/l2fwd-nv src/kernel.cu:143: the guard of every item looks at item 0.
     "first_descriptor_for_all": [(THREAD, THREAD.replace("in[i]", "in[0]"))],
     "plain_always": [("out->plain = (uint32_t)plain;", "out->plain = (uint32_t)(plain | 1);")],
     # Accesses outside their memory, for the fuzzers to find.

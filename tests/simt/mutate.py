@@ -60,6 +60,7 @@ def read(path):
         return f.read()
 
 
+# NVIDIA/l2fwd-nv src/kernel.cu:183: DONE is stored before the fence of system scope.
 def mutants(source):
     """(file, name, its text), and the calls that no rule spoils."""
     found, left = [], []

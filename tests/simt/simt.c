@@ -58,6 +58,7 @@ static struct {
 	uint32_t lanes, gone;
 	uint32_t now; /* actor that runs */
 	uint64_t draw, clock_ns;
+	uint32_t longest_nap_ns;
 	char fault[512];
 } s;
 
@@ -278,6 +279,7 @@ static void begin(const struct simt_grid *g)
 	s.now = SIMT_HOST;
 	s.draw = (g->seed + 1) * 0x9e3779b97f4a7c15u;
 	s.clock_ns = 1;
+	s.longest_nap_ns = 0;
 	s.fault[0] = '\0';
 	if (s.lanes > SIMT_LANES_MAX || g->blocks > SIMT_BLOCKS_MAX)
 		abort();
@@ -409,10 +411,19 @@ void simt_threadfence_system(void)
 	simt_memory_fence_system();
 }
 
+/* It sleeps for anything between nothing and twice what it is given (PTX ISA, nanosleep). */
 void simt_nanosleep(uint32_t ns)
 {
-	s.clock_ns += ns;
+	const uint32_t nap = draw(2 * ns + 1);
+
+	s.clock_ns += nap;
+	s.longest_nap_ns = nap > s.longest_nap_ns ? nap : s.longest_nap_ns;
 	yield();
+}
+
+uint32_t simt_longest_nap_ns(void)
+{
+	return s.longest_nap_ns;
 }
 
 uint64_t mr_device_clock_ns(void)

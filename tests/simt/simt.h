@@ -65,6 +65,9 @@ struct simt_grid {
  */
 const char *simt_run(const struct simt_grid *g);
 
+/* The longest that a lane of the last run slept at a time. */
+uint32_t simt_longest_nap_ns(void);
+
 /* simt.c, for the memory */
 uint32_t simt_actor(void);         /* who runs */
 bool simt_on_stack(const void *p); /* of the running lane */

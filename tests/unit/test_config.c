@@ -62,6 +62,7 @@ static void defaults_are_those_of_the_list(void **state)
 	assert_int_equal(cfg.lanes[0].rx_path_count, 0);
 	assert_int_equal(cfg.drain_ms, 500);
 	assert_int_equal(cfg.host_timeout_ms, 5000);
+	assert_int_equal(cfg.backoff_ns, 100);
 	assert_int_equal(cfg.stall_ms, 0);
 	assert_int_equal(cfg.log_level, 2);
 	mr_config_free(&cfg);
@@ -95,7 +96,7 @@ static void every_key_reaches_its_member(void **state)
 				   "        params: {reason: \"runt\", other: 12}\n"
 				   "      - use: l2swap\n"
 				   "stop: {drain_ms: 1}\n"
-				   "kernel: {host_timeout_ms: 0, stall_ms: 250}\n"
+				   "kernel: {host_timeout_ms: 0, stall_ms: 250, backoff_ns: 7}\n"
 				   "log: {level: debug}\n";
 	struct mr_config cfg;
 	struct mr_config_lane *l;
@@ -142,6 +143,7 @@ static void every_key_reaches_its_member(void **state)
 	assert_int_equal(cfg.drain_ms, 1);
 	assert_int_equal(cfg.host_timeout_ms, 0);
 	assert_int_equal(cfg.stall_ms, 250);
+	assert_int_equal(cfg.backoff_ns, 7);
 	assert_int_equal(cfg.log_level, 3);
 	mr_config_free(&cfg);
 }

@@ -50,6 +50,10 @@ static unsigned int attribute(const void *ptr, unsigned int which)
 	return value;
 }
 
+/*
+ * NVIDIA/l2fwd-nv src/main.cpp:731: memory aligned to 4 KB is registered in pages of 64 KB.
+ * NVIDIA/gdrcopy README.md: cuMemAlloc promises no alignment to the 64 KB that mappings need.
+ */
 static void packet_memory_is_whole_pages_of_device_memory_with_synchronous_copies(void **state)
 {
 	static const size_t sizes[] = {
@@ -159,8 +163,9 @@ static uint64_t find_word(int fd, uint64_t word)
 }
 
 /*
- * The stand-in's descriptor shows all of the device's memory, so an allocation begins
- * somewhere in it: from there on the offset of an address finds the address's bytes.
+ * The stand-in's descriptor shows all of the device's memory, so an allocation begins somewhere in
+ * it: from there on the offset of an address finds the address's bytes. linux-rdma/perftest
+ * src/cuda_memory.c: an export that does not begin and end with a page is refused.
  */
 static void a_dma_buf_shows_the_bytes_of_an_address_at_its_offset(void **state)
 {

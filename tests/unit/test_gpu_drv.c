@@ -144,7 +144,11 @@ static void memory_is_aligned_and_found_by_its_start_only(void **state)
 	rig_close(&g);
 }
 
-/* Free the last of the list, then add: a list with a stale tail breaks here. */
+/*
+ * Free the last of the list, then add: a list with a stale tail breaks here. DPDK
+ * drivers/gpu/cuda/cuda.c:584: the list of allocations has a stale tail, and a failed one in its
+ * place.
+ */
 static void the_list_survives_freeing_its_ends(void **state)
 {
 	struct rig g;
@@ -182,6 +186,7 @@ static mr_cu_result crooked_free(mr_cu_deviceptr ptr)
 	return true_free(ptr - 256);
 }
 
+/* NVIDIA/l2fwd-nv src/main.cpp:731: memory aligned to 4 KB is registered in pages of 64 KB. */
 static void memory_is_aligned_where_cuda_is_not(void **state)
 {
 	struct rig g;
@@ -239,6 +244,10 @@ static void memory_that_is_not_for_gpudirect_is_refused(void **state)
 	rig_close(&g);
 }
 
+/*
+ * DPDK drivers/gpu/cuda/cuda.c cuda_mem_cpu_map: the size of a mapping is ignored, and memory
+ * aligned to 4 KB has none.
+ */
 static void a_mapping_has_the_size_that_was_asked_for(void **state)
 {
 	struct rig g;
@@ -290,8 +299,9 @@ static mr_cu_result short_range(mr_cu_deviceptr *ret_base, size_t *ret_bytes, mr
 }
 
 /*
- * The software device's dma-buf is its whole memory, so only its first allocation lies
- * where a real one would show it.
+ * The software device's dma-buf is its whole memory, so only its first allocation lies where a
+ * real one would show it. linux-rdma/perftest src/cuda_memory.c: an export that does not begin and
+ * end with a page is refused.
  */
 static void a_dma_buf_shows_the_bytes_at_the_offset_of_their_address(void **state)
 {
@@ -342,6 +352,10 @@ static void a_dma_buf_shows_the_bytes_at_the_offset_of_their_address(void **stat
 	rig_close(&g);
 }
 
+/*
+ * DPDK drivers/gpu/cuda/cuda.c cuda_mem_register: an error leaves the context switched and a
+ * half-made entry.
+ */
 static void registered_memory_keeps_its_address(void **state)
 {
 	static char memory[8192];
@@ -389,6 +403,7 @@ static void copies_arrive_by_either_address(void **state)
 	rig_close(&g);
 }
 
+/* DPDK drivers/gpu/cuda/cuda.c:1139: the flush options are compared as a number and are a mask. */
 static void a_flush_takes_any_option_of_the_mask(void **state)
 {
 	static const struct {
@@ -457,6 +472,7 @@ static void run_open(struct running *r, const char *options)
 		mr_gpu_drv_launch(r->module, "beat", 1, 32, r->kernel, &r->launch, &r->g.err), 0);
 }
 
+/* NVIDIA/nccl #48: allocating and freeing wait for the kernel that runs. */
 static void a_kernel_runs_until_it_is_told_to_go(void **state)
 {
 	struct running r;
@@ -550,6 +566,11 @@ static void images_and_launches_fail_with_the_callers_name(void **state)
 	rig_close(&g);
 }
 
+/*
+ * DPDK drivers/gpu/cuda/cuda.c:584: the list of allocations has a stale tail, and a failed one in
+ * its place. DPDK drivers/gpu/cuda/cuda.c cuda_mem_register: an error leaves the context switched
+ * and a half-made entry.
+ */
 static void every_failed_allocation_leaves_nothing_behind(void **state)
 {
 	(void)state;
@@ -572,6 +593,89 @@ static void every_failed_allocation_leaves_nothing_behind(void **state)
 	}
 }
 
+static mr_cu_result (*true_free_host)(void *);
+static uint32_t frees;
+
+static mr_cu_result refused_once_free(mr_cu_deviceptr ptr)
+{
+	return frees++ == 0 ? MR_CUDA_ERROR_UNKNOWN : true_free(ptr);
+}
+
+static mr_cu_result refused_free_host(void *ptr)
+{
+	frees++;
+	(void)true_free_host(ptr);
+	return MR_CUDA_ERROR_UNKNOWN;
+}
+
+/*
+ * DPDK lib/gpudev/gpudev.c rte_gpu_comm_destroy_list: the first error keeps all that would follow.
+ */
+static void what_is_not_taken_back_does_not_keep_the_rest(void **state)
+{
+	static char registered[4096];
+	struct mr_cuda_api table;
+	struct rig g;
+	void *p[3], *host;
+
+	(void)state;
+	rig_open(&g, "mem=1MiB");
+	table = *g.api;
+	rig_close(&g);
+	true_free = table.cuMemFree_v2;
+	true_free_host = table.cuMemFreeHost;
+	table.cuMemFree_v2 = refused_once_free;
+	table.cuMemFreeHost = refused_free_host;
+	rig_open_api(&g, "mem=1MiB", &table);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(mr_gpu_drv_mem_alloc(g.d, 64, 0, &p[i], &g.err), 0);
+	assert_int_equal(mr_gpu_drv_host_alloc(g.d, 64, &host, &g.err), 0);
+	assert_int_equal(mr_gpu_drv_mem_register(g.d, registered, sizeof(registered), &g.err), 0);
+	frees = 0;
+	/* What CUDA kept is in the list as before, and goes at the next try. */
+	assert_int_equal(mr_gpu_drv_mem_free(g.d, p[1], &g.err), -EIO);
+	assert_int_equal(mr_gpu_drv_mem_free(g.d, p[1], &g.err), 0);
+	assert_int_equal(mr_gpu_drv_mem_free(g.d, p[1], &g.err), -ENOENT);
+	frees = 0;
+	rig_close(&g);
+	assert_int_equal(frees, 3);
+}
+
+static void *allocate_and_free(void *arg)
+{
+	struct mr_gpu_drv *d = arg;
+	void *p[2], *host;
+	intptr_t wrong = 0;
+
+	for (uint32_t i = 0; i < 300; i++) {
+		for (uint32_t k = 0; k < 2; k++)
+			wrong |= mr_gpu_drv_mem_alloc(d, 64, 0, &p[k], NULL);
+		wrong |= mr_gpu_drv_mem_map(d, p[1], 64, &host, NULL);
+		wrong |= mr_gpu_drv_mem_free(d, p[i % 2], NULL);
+		wrong |= mr_gpu_drv_mem_free(d, p[1 - i % 2], NULL);
+	}
+	return (void *)wrong;
+}
+
+/* DPDK drivers/gpu/cuda/cuda.c:584: no lock guards the list. */
+static void threads_share_the_list(void **state)
+{
+	pthread_t thread[4];
+	struct rig g;
+	void *all, *wrong;
+
+	(void)state;
+	rig_open(&g, "mem=1MiB,alias=1");
+	for (size_t i = 0; i < MR_ARRAY_LEN(thread); i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, allocate_and_free, g.d), 0);
+	for (size_t i = 0; i < MR_ARRAY_LEN(thread); i++) {
+		pthread_join(thread[i], &wrong);
+		assert_null(wrong);
+	}
+	assert_int_equal(mr_gpu_drv_mem_alloc(g.d, 16 * MR_GPU_DRV_PAGE, 0, &all, &g.err), 0);
+	rig_close(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -590,6 +694,8 @@ int main(void)
 		cmocka_unit_test(a_kernel_that_dies_and_a_lost_device_are_eio),
 		cmocka_unit_test(images_and_launches_fail_with_the_callers_name),
 		cmocka_unit_test(every_failed_allocation_leaves_nothing_behind),
+		cmocka_unit_test(what_is_not_taken_back_does_not_keep_the_rest),
+		cmocka_unit_test(threads_share_the_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

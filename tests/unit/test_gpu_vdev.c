@@ -130,7 +130,10 @@ static void gpudev_memory_calls_do_what_they_say(void **state)
 	assert_int_equal(rte_vdev_uninit("gpu_millrace0"), 0);
 }
 
-/* A barrier succeeds with every mask that has an option, and where none is needed. */
+/*
+ * A barrier succeeds with every mask that has an option, and where none is needed. DPDK
+ * drivers/gpu/cuda/cuda.c:1139: the flush options are compared as a number and are a mask.
+ */
 static void a_barrier_reads_the_flush_options_as_a_mask(void **state)
 {
 	static const struct {

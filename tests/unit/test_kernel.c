@@ -380,6 +380,72 @@ static void workers_share_slots_and_order_is_kept(void **state)
 	assert_int_equal(w->ctl[0].seq, 1000);
 }
 
+/*
+ * NVIDIA/l2fwd-nv src/kernel.cu:143: the guard of every item looks at item 0. DPDK
+ * lib/gpudev/gpudev.c rte_gpu_comm_cleanup_list: packets are forgotten instead of freed, and those
+ * behind an address of 0 are not.
+ */
+static void each_slot_is_judged_by_what_it_holds_itself(void **state)
+{
+	static const uint32_t counts[] = {0, 3, 0, BATCH, 1, 0, 0, 2, BATCH};
+	static const uint8_t untouched[sizeof(struct mr_desc_out)] = {
+		0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa};
+	struct mr_desc_in d[BATCH];
+	struct world *w = *state;
+
+	for (uint32_t i = 0; i < BATCH; i++)
+		d[i] = make(w, i, 60 + i);
+	stage(w, MR_STAGE_forward, 0);
+	start(w);
+	for (uint32_t k = 0; k < MR_ARRAY_LEN(counts); k++) {
+		const struct mr_desc_out *r;
+
+		memset(w->out + (w->ring.head & w->ring.mask) * w->ring.stride + MR_SLOT_HEADER,
+			0xaa, BATCH * sizeof(*r));
+		give(w, d, counts[k]);
+		r = take(w);
+		for (uint32_t i = 0; i < BATCH; i++) {
+			if (i < counts[k])
+				assert_int_equal(r[i].length, 60 + i);
+			else
+				assert_memory_equal(&r[i], untouched, sizeof(untouched));
+		}
+	}
+	stop(w);
+}
+
+/*
+ * NVIDIA/l2fwd-nv src/kernel.cu:126: the kernel leaves in silence on an item that the sender has
+ * not freed for a lap.
+ */
+static void a_worker_that_is_a_lap_ahead_waits_and_does_not_leave(void **state)
+{
+	struct world *w = *state;
+	struct mr_desc_in d = make(w, 0, 60);
+
+	stage(w, MR_STAGE_forward, 0);
+	start(w);
+	for (uint32_t lap = 0; lap < 3; lap++) {
+		uint32_t beat;
+
+		for (uint32_t i = 0; i < SLOTS; i++)
+			give(w, &d, 1);
+		while (mr_load_acquire(&mr_ring_out(&w->ring, w->ring.head - 1)->done) !=
+			w->ring.head)
+			usleep(10);
+		/* All is done and nothing taken: the next slot says what it said a lap ago. */
+		beat = mr_load_relaxed(&w->ctl[0].beat);
+		while (mr_load_relaxed(&w->ctl[0].beat) - beat < 3)
+			usleep(100);
+		assert_int_equal(mr_load_acquire(&w->ctl[0].left), MR_LEFT_NOT);
+		assert_int_equal(mr_load_relaxed(&w->ctl[0].seq), (lap + 1) * SLOTS);
+		for (uint32_t i = 0; i < SLOTS; i++)
+			assert_int_equal(take(w)->length, 60);
+	}
+	stop(w);
+	assert_int_equal(w->ctl[0].left, MR_LEFT_EXIT);
+}
+
 static void workers_say_hello_beat_and_leave_on_the_exit_word(void **state)
 {
 	struct world *w = *state;
@@ -396,6 +462,10 @@ static void workers_say_hello_beat_and_leave_on_the_exit_word(void **state)
 	assert_int_equal(w->ctl[0].left, MR_LEFT_EXIT);
 }
 
+/*
+ * NVIDIA/l2fwd-nv src/kernel.cu:126: one thread polls without a heartbeat, and nothing ends the
+ * kernel when its host stalls.
+ */
 static void workers_leave_when_the_host_is_silent(void **state)
 {
 	struct world *w = *state;
@@ -442,6 +512,8 @@ int main(void)
 		CASE(checksum_stops_at_the_bytes_that_it_was_given),
 		CASE(header_stages_work_in_the_payload_kernel),
 		CASE(workers_share_slots_and_order_is_kept),
+		CASE(each_slot_is_judged_by_what_it_holds_itself),
+		CASE(a_worker_that_is_a_lap_ahead_waits_and_does_not_leave),
 		CASE(workers_say_hello_beat_and_leave_on_the_exit_word),
 		CASE(workers_leave_when_the_host_is_silent),
 		CASE(counters_reach_the_host_while_running),

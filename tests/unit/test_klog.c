@@ -66,6 +66,7 @@ static const struct {
 	{"pcieport 0000:3a:00.0: device has fallen off the bus", MR_KLOG_NONE, 0, NULL},
 };
 
+/* NVIDIA/NVSentinel #155: a loss is logged without a number, over several lines. */
 static void every_form_of_message_names_its_gpu_and_effect(void **state)
 {
 	struct mr_klog k = {0};

@@ -188,6 +188,7 @@ static void an_idle_kernel_gets_a_partial_slot_at_once(void **state)
 	assert_balanced(w);
 }
 
+/* NVIDIA/l2fwd-nv src/main.cpp:432: a batch waits for ever for the packets that it lacks. */
 static void a_busy_kernel_gets_a_partial_slot_after_the_timeout(void **state)
 {
 	struct world *w = *state;
@@ -282,6 +283,7 @@ static void a_frame_that_leaves_its_buffer_or_its_segment_is_dropped_as_oversize
 	assert_balanced(w);
 }
 
+/* NVIDIA/l2fwd-nv src/main.cpp:421: the program exits when the next item is not free. */
 static void a_full_ring_blocks_and_counts_nothing_lost(void **state)
 {
 	struct world *w = *state;
@@ -296,6 +298,7 @@ static void a_full_ring_blocks_and_counts_nothing_lost(void **state)
 	assert_balanced(w);
 }
 
+/* NVIDIA/l2fwd-nv src/main.cpp:421: the program exits when the next item is not free. */
 static void a_full_ring_sheds_by_name(void **state)
 {
 	struct world *w = *state;
@@ -310,6 +313,10 @@ static void a_full_ring_sheds_by_name(void **state)
 	assert_balanced(w);
 }
 
+/*
+ * DPDK lib/gpudev/gpudev.c rte_gpu_comm_cleanup_list: packets are forgotten instead of freed, and
+ * those behind an address of 0 are not.
+ */
 static void unchanged_slots_leave_in_order_through_the_first_port(void **state)
 {
 	struct world *w = *state;
@@ -664,7 +671,10 @@ static int flush_once(void *arg)
 	return (*flushes)++ == 1 ? -EIO : 0;
 }
 
-/* The kernel could read what was in the slot's buffers before, and the lane send it. */
+/*
+ * The kernel could read what was in the slot's buffers before, and the lane send it. DPDK
+ * lib/gpudev/gpudev.c rte_gpu_comm_populate_list_pkts: a barrier that failed is ignored.
+ */
 static void a_slot_whose_flush_failed_is_never_seen_and_nothing_behind_it_leaves(void **state)
 {
 	struct world *w = *state;

@@ -152,6 +152,10 @@ static void pool_counts_what_other_lanes_hold_of_it(void **state)
 		"304");
 }
 
+/*
+ * DPDK lib/mbuf rte_pktmbuf_pool_create_extbuf: elements are wider than their 16 bits, or fewer
+ * than asked for.
+ */
 static void largest_lane_fits_its_types(void **state)
 {
 	const struct mr_plan_lane *l = &plan.lanes[0];
@@ -170,6 +174,10 @@ static void largest_lane_fits_its_types(void **state)
 	assert_int_equal(plan.devices[0].blocks[MR_WORK_THREAD], 64);
 }
 
+/*
+ * DPDK drivers/common/mlx5/mlx5_common_mr.c:1402: of the last element only the page in which it
+ * begins is registered.
+ */
 static void pools_of_a_region_do_not_overlap(void **state)
 {
 	uint64_t end[MR_PATH_COUNT] = {0};
@@ -506,6 +514,10 @@ static void hugepages_are_taken_if_enough_are_free(void **state)
 	assert_true(plan.eal_memory_mib >= 64);
 }
 
+/*
+ * DPDK lib/eal/common/eal_common_memory.c: registered memory has no bus address unless that is the
+ * virtual one.
+ */
 static void eal_arguments_name_the_instance_and_end_with_the_users(void **state)
 {
 	(void)state;

@@ -239,6 +239,7 @@ static void comes_up(void)
 	assert_int_equal(told->left, 0);
 }
 
+/* NVIDIA/l2fwd-nv src/main.cpp:905: graphs, registrations and pools are never given back. */
 static void stopped_before_any_step_all_before_it_is_undone_in_reverse(void **state)
 {
 	char says[64];
