@@ -122,8 +122,9 @@ void mr_doctor_needs(
 	n->hugepages_bytes = plan->eal_memory_mib << 20;
 	n->locked_bytes = plan->pinned_bytes;
 	for (uint32_t i = 0; i < plan->lanes_count; i++) {
-		n->locked_bytes += (uint64_t)plan->lanes[i].slots * plan->lanes[i].batch *
-			RING_SLOT_BYTES / 64;
+		n->locked_bytes += plan->lanes[i].copies_bytes +
+			(uint64_t)plan->lanes[i].slots * plan->lanes[i].batch * RING_SLOT_BYTES /
+				64;
 		add_lane(n, f, plan, &plan->lanes[i]);
 	}
 }

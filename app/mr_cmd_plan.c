@@ -59,7 +59,11 @@ static void print_lane(const struct mr_plan *p, const struct mr_plan_lane *l)
 	for (uint32_t t = 0; t < l->tx_count; t++)
 		printf("  to tx[%u]%s        %s queue %u, backlog %u\n", t, t < 10 ? " " : "",
 			p->ports[l->tx[t].port].name, l->tx[t].queue, l->tx[t].backlog);
-	printf("  path             %s; %s\n", mr_path_name(l->rx_path), l->path_why);
+	if (mr_plan_lane_moves(l))
+		printf("  path             %s in, %s out; %s\n", mr_path_name(l->rx_path),
+			mr_path_name(l->tx_path), l->path_why);
+	else
+		printf("  path             %s; %s\n", mr_path_name(l->rx_path), l->path_why);
 	print_stages(l);
 	printf("  kernel           %s on %s, %u worker%s%s%s\n", mr_work_name(l->work),
 		p->devices[l->device].name, l->workers, l->workers == 1 ? "" : "s",
@@ -72,6 +76,11 @@ static void print_lane(const struct mr_plan *p, const struct mr_plan_lane *l)
 		l->buffers, l->element_bytes, l->cache, mib(l->pool_bytes),
 		(unsigned long long)l->pool_offset);
 	printf("  pool at least    %s\n", l->sum);
+	if (l->tx_buffers != 0)
+		printf("  pool to leave    %u buffers: %s\n", l->tx_buffers, l->tx_sum);
+	if (l->copies_bytes != 0)
+		printf("  slots' copies    %.1f MiB on the host and on the device\n",
+			mib(l->copies_bytes));
 }
 
 void mr_cmd_print_plan(const struct mr_plan *p)
@@ -150,11 +159,18 @@ static json_t *stages_json(const struct mr_plan_lane *l)
 
 static json_t *pool_json(const struct mr_plan_lane *l)
 {
-	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "buffers",
+	json_t *j = json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "buffers",
 		(json_int_t)l->buffers, "buffers_min", (json_int_t)l->buffers_min, "sum", l->sum,
 		"element_bytes", (json_int_t)l->element_bytes, "cache", (json_int_t)l->cache,
 		"reserve", (json_int_t)l->reserve, "offset", (json_int_t)l->pool_offset, "bytes",
-		(json_int_t)l->pool_bytes);
+		(json_int_t)l->pool_bytes, "copies_bytes", (json_int_t)l->copies_bytes);
+
+	if (j != NULL && l->tx_buffers != 0)
+		json_object_set_new(j, "tx",
+			json_pack("{s:I, s:s, s:I, s:I}", "buffers", (json_int_t)l->tx_buffers,
+				"sum", l->tx_sum, "offset", (json_int_t)l->tx_pool_offset, "bytes",
+				(json_int_t)l->tx_pool_bytes));
+	return j;
 }
 
 static json_t *lane_json(const struct mr_plan *p, const struct mr_plan_lane *l)

@@ -370,6 +370,7 @@ static mr_cu_result sim_flush(unsigned int target, unsigned int scope)
 		.cuMemcpyHtoDAsync_v2 = mr_sim_copy_in, .cuMemcpyDtoHAsync_v2 = mr_sim_copy_out,   \
 		.cuFlushGPUDirectRDMAWrites = sim_flush,                                           \
 		.cuStreamWaitValue32_v2 = mr_sim_stream_wait_value,                                \
+		.cuStreamWriteValue32_v2 = mr_sim_stream_write_value,                              \
 		.cuMemGetHandleForAddressRange = mr_sim_mem_handle, .map = map_fn,                 \
 		.unmap = unmap_fn, .kernel_address = mr_sim_kernel_address,                        \
 	}

@@ -7,6 +7,9 @@
  *                              the guard (mr_guard.h) may close it
  *                     alias    what kernels, copies and CPU mappings use
  *     host memory     cuMemHostAlloc: a memfd of its own, mapped twice as well
+ *     streams         copies between device and page-locked memory, and values written
+ *                     behind them, are done by one more thread, in order for each
+ *                     stream; a copy of ordinary memory is done when the call returns
  *     kernel          the host build of an image (mr_sim_image.h), one thread
  *                     per block; blocks beyond what the device holds at once
  *                     wait for a place, in silence, as they do on a real device
@@ -37,13 +40,15 @@
  *                    the K-th call of that kind fails, counted from 1; register is
  *                    what readies memory for the DMA of others: cuMemHostRegister, and
  *                    SYNC_MEMOPS of device memory
+ *         copy@K     the K-th copy that the device's thread was to do is refused
+ *         copystall@K  from that copy on its stream stands still
  *         stall@B:MS block B of every kernel stands still, from MS milliseconds
  *                    after the first launch on
  *         idle@B:MS  block B of every kernel beats without making progress
  *         die@B:MS   block B faults: all blocks end, the context is lost
  *         lost@MS    the device is lost: every call that needs a context fails
  *         late       ordering=none
- *         any        one of these, drawn from the seed
+ *         any        one of these but copy and copystall, drawn from the seed
  *         noflush    flushes succeed and do nothing: what omitting them would show
  *
  * Sizes are bytes or take KiB, MiB, GiB.

@@ -12,7 +12,7 @@
  * A block runs where the thread that launches it may run, so that an application
  * which keeps that thread off its polled cores keeps the blocks off as well.
  */
-static int thread_start(pthread_t *ret_thread, void *(*run)(void *), void *argument)
+int mr_sim_thread_start(pthread_t *ret_thread, void *(*run)(void *), void *argument)
 {
 	sigset_t all, old;
 	int rc;
@@ -164,7 +164,7 @@ static void fault_start(struct sim_device *dev)
 	for (uint32_t i = 0; i < dev->options.faults_count; i++)
 		if (dev->options.fault[i].kind >= SIM_FAULT_STALL && !dev->fault_thread_runs)
 			dev->fault_thread_runs =
-				thread_start(&dev->fault_thread, fault_main, dev) == 0;
+				mr_sim_thread_start(&dev->fault_thread, fault_main, dev) == 0;
 }
 
 /* Joining under the lock is safe: a block that is counted out no longer takes it. */
@@ -196,6 +196,7 @@ bool mr_sim_stream_reap(struct sim_device *dev, const struct sim_stream *s)
 
 void mr_sim_launch_fini(struct sim_device *dev)
 {
+	mr_sim_streams_end(dev);
 	pthread_mutex_lock(&dev->lock);
 	dev->closing = true;
 	kill_all(dev);
@@ -348,7 +349,7 @@ static mr_cu_result launch_start(struct sim_device *dev, struct sim_launch *l, u
 		b->index = l->blocks_count;
 		if (dev->late != NULL)
 			b->orders = (struct mr_sim_orders){.fence = mr_sim_late_fence, .ctx = dev};
-		if (thread_start(&b->thread, block_main, b) != 0)
+		if (mr_sim_thread_start(&b->thread, block_main, b) != 0)
 			break;
 	}
 	if (l->blocks_count == blocks)

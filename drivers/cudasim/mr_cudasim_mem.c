@@ -236,6 +236,7 @@ static mr_cu_result range_end(const void *ptr, enum sim_memory memory, mr_cu_res
 
 	if (dev == NULL)
 		return r;
+	mr_sim_streams_drain(dev);
 	link = range_link(dev, ptr, memory);
 	range = *link;
 	if (range == NULL)

@@ -35,6 +35,8 @@ static const struct sim_word flush_words[] = {
 
 static const struct sim_word fault_words[] = {
 	{"noflush", SIM_FAULT_NOFLUSH},
+	{"copy", SIM_FAULT_COPY},
+	{"copystall", SIM_FAULT_COPYSTALL},
 	{"alloc", SIM_FAULT_ALLOC},
 	{"hostalloc", SIM_FAULT_HOSTALLOC},
 	{"register", SIM_FAULT_REGISTER},
@@ -137,7 +139,7 @@ static uint64_t draw(uint64_t *state)
 
 static bool is_counted(enum sim_fault_kind kind)
 {
-	return kind >= SIM_FAULT_ALLOC && kind <= SIM_FAULT_LAUNCH;
+	return kind >= SIM_FAULT_COPY && kind <= SIM_FAULT_LAUNCH;
 }
 
 static bool is_timed(enum sim_fault_kind kind)
@@ -178,7 +180,7 @@ static int parse_fault(const char *value, struct sim_fault *ret_fault, struct mr
 bad:
 	return mr_err_set(err, -EINVAL,
 		"software device: fault=%s is none of "
-		"{alloc,hostalloc,register,map,module,launch}@K "
+		"{copy,copystall,alloc,hostalloc,register,map,module,launch}@K "
 		"with K from 1, {stall,idle,die}@BLOCK:MS, lost@MS, late, noflush, any",
 		value);
 }

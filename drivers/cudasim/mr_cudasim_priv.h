@@ -28,6 +28,8 @@ enum sim_fault_kind {
 	SIM_FAULT_UNUSED,
 	SIM_FAULT_NOFLUSH, /* never drawn: no program can help against it */
 	/* counted calls: `at` is the number of the one that fails */
+	SIM_FAULT_COPY, /* these two are never drawn: seeds keep their meaning */
+	SIM_FAULT_COPYSTALL,
 	SIM_FAULT_ALLOC,
 	SIM_FAULT_HOSTALLOC,
 	SIM_FAULT_REGISTER,
@@ -88,6 +90,19 @@ struct sim_view {
 
 struct sim_stream {
 	struct sim_stream *next;
+	uint32_t queued; /* operations not yet done */
+	bool stalled;    /* those that are left never will be */
+};
+
+/* What a stream has to do: a copy, or without `from` a value to be written. */
+struct sim_op {
+	struct sim_op *next;
+	struct sim_stream *stream;
+	uint8_t *to;
+	const uint8_t *from;
+	size_t bytes;
+	uint32_t value;
+	bool stalls; /* its stream stands still from here on */
 };
 
 struct sim_module {
@@ -135,6 +150,9 @@ struct sim_device {
 	size_t shown_bytes;
 
 	struct sim_stream *streams;
+	struct sim_op *ops, **ops_end; /* of all streams, in the order in which they came */
+	bool copy_thread_runs;
+	pthread_t copy_thread;
 	struct sim_module *modules;
 	struct sim_launch *launches;
 	uint32_t resident; /* threads of all multiprocessors taken up by running blocks */
@@ -185,6 +203,19 @@ void mr_sim_bar_catch(void);
 void mr_sim_bus_lost(struct sim_device *dev);
 bool mr_sim_bar_try(const struct sim_device *dev, void (*work)(void *), void *argument);
 
+/* Queues a copy of what for the device's thread, which the first such call starts. */
+mr_cu_result mr_sim_op_add(struct sim_device *dev, const struct sim_op *what);
+/* Waits until the stream has done all it had to, for ever if it stands still. */
+mr_cu_result mr_sim_stream_wait(struct sim_device *dev, const struct sim_stream *s);
+/* The same, but what a stream that stands still has left is taken from it. */
+void mr_sim_op_forget(struct sim_device *dev, struct sim_stream *s);
+/* Waits until every stream that does not stand still has done all it had to. */
+void mr_sim_streams_drain(struct sim_device *dev);
+/* Ends the thread of the copies; what was not done is forgotten. Device not locked. */
+void mr_sim_streams_end(struct sim_device *dev);
+/* A thread of the device's own, without the application's signals. */
+int mr_sim_thread_start(pthread_t *ret_thread, void *(*run)(void *), void *argument);
+
 /* memory */
 uint8_t *mr_sim_map_aligned(int fd, size_t bytes);
 int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err);
@@ -230,6 +261,8 @@ mr_cu_result mr_sim_stream_destroy(mr_cu_stream stream);
 mr_cu_result mr_sim_stream_query(mr_cu_stream stream);
 mr_cu_result mr_sim_stream_synchronize(mr_cu_stream stream);
 mr_cu_result mr_sim_stream_wait_value(
+	mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags);
+mr_cu_result mr_sim_stream_write_value(
 	mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags);
 mr_cu_result mr_sim_copy_in(
 	mr_cu_deviceptr to, const void *from, size_t bytes, mr_cu_stream stream);

@@ -51,6 +51,7 @@ mr_cu_result mr_sim_stream_destroy(mr_cu_stream stream)
 	if (s == NULL)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
 	(void)mr_sim_stream_reap(dev, s);
+	mr_sim_op_forget(dev, s);
 	for (struct sim_launch *l = dev->launches; l != NULL; l = l->next)
 		if (l->stream == s)
 			l->stream = NULL;
@@ -64,13 +65,15 @@ mr_cu_result mr_sim_stream_query(mr_cu_stream stream)
 	mr_cu_result r;
 	struct sim_device *dev = mr_sim_enter(&r);
 	const struct sim_stream *s;
+	bool busy;
 
 	if (dev == NULL)
 		return r;
 	s = mr_sim_stream_find(dev, stream);
 	if (s == NULL)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
-	return mr_sim_leave(dev, mr_sim_stream_reap(dev, s) ? MR_CUDA_ERROR_NOT_READY : r);
+	busy = mr_sim_stream_reap(dev, s) || s->queued != 0;
+	return mr_sim_leave(dev, busy ? MR_CUDA_ERROR_NOT_READY : r);
 }
 
 mr_cu_result mr_sim_stream_synchronize(mr_cu_stream stream)
@@ -86,7 +89,7 @@ mr_cu_result mr_sim_stream_synchronize(mr_cu_stream stream)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
 	while (mr_sim_stream_reap(dev, s))
 		pthread_cond_wait(&dev->changed, &dev->lock);
-	return mr_sim_leave(dev, dev->sticky);
+	return mr_sim_leave(dev, mr_sim_stream_wait(dev, s));
 }
 
 /* Only waits that are over at once, which is all that a flush needs. */
@@ -114,14 +117,40 @@ mr_cu_result mr_sim_stream_wait_value(
 	return mr_sim_leave(dev, r);
 }
 
-/* Copies are done when the call returns; behind a kernel they would have to wait. */
+mr_cu_result mr_sim_stream_write_value(
+	mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags)
+{
+	mr_cu_result r;
+	struct sim_device *dev = mr_sim_enter(&r);
+	const struct sim_range *range;
+	struct sim_stream *s;
+
+	if (dev == NULL)
+		return r;
+	s = mr_sim_stream_find(dev, stream);
+	range = mr_sim_range_find(dev, (void *)(uintptr_t)ptr, sizeof(value));
+	if (s == NULL || range == NULL || ptr % sizeof(value) != 0 || flags != 0)
+		return mr_sim_leave(dev,
+			s == NULL ? MR_CUDA_ERROR_INVALID_HANDLE : MR_CUDA_ERROR_INVALID_VALUE);
+	if (mr_sim_stream_reap(dev, s))
+		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
+	r = mr_sim_op_add(dev,
+		&(struct sim_op){.stream = s,
+			.to = mr_sim_alias(range, (void *)(uintptr_t)ptr),
+			.value = value});
+	return mr_sim_leave(dev, r);
+}
+
+/* Copies of page-locked memory are the thread's, and behind a kernel they would have to wait. */
 static mr_cu_result copy(
 	mr_cu_deviceptr device, void *to, const void *from, size_t bytes, mr_cu_stream stream)
 {
 	mr_cu_result r;
 	struct sim_device *dev = mr_sim_enter(&r);
+	const void *host = to == NULL ? from : to;
 	const struct sim_range *range, *other;
-	const struct sim_stream *s;
+	struct sim_stream *s;
+	uint8_t *inside, *outside;
 
 	if (dev == NULL)
 		return r;
@@ -132,17 +161,24 @@ static mr_cu_result copy(
 			s == NULL ? MR_CUDA_ERROR_INVALID_HANDLE : MR_CUDA_ERROR_INVALID_VALUE);
 	if (mr_sim_stream_reap(dev, s))
 		return mr_sim_leave(dev, MR_CUDA_ERROR_NOT_SUPPORTED);
-	/* The other side may be memory of the device too, and closed to this thread. */
-	if (to == NULL) {
-		to = mr_sim_alias(range, (void *)(uintptr_t)device);
-		other = mr_sim_range_find(dev, from, bytes);
-		from = other != NULL ? mr_sim_alias(other, from) : from;
-	} else {
-		from = mr_sim_alias(range, (void *)(uintptr_t)device);
-		other = mr_sim_range_find(dev, to, bytes);
-		to = other != NULL ? mr_sim_alias(other, to) : to;
+	inside = mr_sim_alias(range, (void *)(uintptr_t)device);
+	/* The other side may be closed to this thread where it is memory of the device's. */
+	other = mr_sim_range_find(dev, host, bytes);
+	outside = other != NULL ? mr_sim_alias(other, host) : (uint8_t *)(uintptr_t)host;
+	if (other != NULL) {
+		if (mr_sim_fault_now(dev, SIM_FAULT_COPY))
+			return mr_sim_leave(dev, MR_CUDA_ERROR_UNKNOWN);
+		return mr_sim_leave(dev,
+			mr_sim_op_add(dev,
+				&(struct sim_op){.stream = s,
+					.to = to == NULL ? inside : outside,
+					.from = to == NULL ? outside : inside,
+					.bytes = bytes}));
 	}
-	memmove(to, from, bytes);
+	r = mr_sim_stream_wait(dev, s);
+	if (r != MR_CUDA_SUCCESS)
+		return mr_sim_leave(dev, r);
+	memmove(to == NULL ? inside : outside, to == NULL ? outside : inside, bytes);
 	mr_sim_late_publish(dev);
 	return mr_sim_leave(dev, r);
 }

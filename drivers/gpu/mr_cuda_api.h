@@ -149,6 +149,8 @@ enum {
 	CUDA_API(cuFlushGPUDirectRDMAWrites, (unsigned int target, unsigned int scope))            \
 	CUDA_API(cuStreamWaitValue32_v2,                                                           \
 		(mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags))    \
+	CUDA_API(cuStreamWriteValue32_v2,                                                          \
+		(mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags))    \
 	CUDA_API(cuMemGetHandleForAddressRange,                                                    \
 		(void *ret_handle, mr_cu_deviceptr ptr, size_t bytes, unsigned int type,           \
 			unsigned long long flags))

@@ -262,6 +262,12 @@ void mr_gpu_drv_close(struct mr_gpu_drv *d)
 		d->launches = l->next;
 		free(l);
 	}
+	while (d->streams != NULL) {
+		struct mr_gpu_drv_stream *s = d->streams;
+
+		d->streams = s->next;
+		free(s);
+	}
 	while (d->modules != NULL) {
 		struct mr_gpu_drv_module *m = d->modules;
 

@@ -100,6 +100,25 @@ MR_MUST_USE int mr_gpu_drv_download(
 MR_MUST_USE int mr_gpu_drv_dmabuf(struct mr_gpu_drv *d, const void *ptr, size_t bytes, int *ret_fd,
 	uint64_t *ret_offset, struct mr_err *err);
 
+/*
+ * A stream for copies that go on while kernels run. Each call queues one copy (none where
+ * bytes is 0) of page-locked memory, and behind it a value that is written to a word:
+ * whoever sees the value there sees all that was copied. Addresses are kernels' own, but
+ * for host memory copied from or to. What was queued must stay until it has ended.
+ * -ENOTSUP: the driver cannot write values.
+ */
+struct mr_gpu_drv_stream;
+MR_MUST_USE int mr_gpu_drv_stream_open(
+	struct mr_gpu_drv *d, struct mr_gpu_drv_stream **ret_stream, struct mr_err *err);
+/* Does not wait for what is queued. */
+void mr_gpu_drv_stream_close(struct mr_gpu_drv_stream *s);
+MR_MUST_USE int mr_gpu_drv_stream_in(struct mr_gpu_drv_stream *s, uint64_t to, const void *from,
+	size_t bytes, uint64_t word, uint32_t value, struct mr_err *err);
+MR_MUST_USE int mr_gpu_drv_stream_out(struct mr_gpu_drv_stream *s, void *to, uint64_t from,
+	size_t bytes, uint64_t word, uint32_t value, struct mr_err *err);
+/* 1 something is queued, 0 nothing, -EIO it failed or the device is lost. Does not block. */
+int mr_gpu_drv_stream_query(struct mr_gpu_drv_stream *s, struct mr_err *err);
+
 /* Makes NIC writes visible to running kernels (writes_ordering NONE). */
 MR_MUST_USE int mr_gpu_drv_flush(struct mr_gpu_drv *d, struct mr_err *err);
 

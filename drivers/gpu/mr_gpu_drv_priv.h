@@ -6,6 +6,7 @@
  *     mr_gpu_dev.c    open and close a device of either provider
  *     mr_gpu_mem.c    all memory of the device, one list under one lock
  *     mr_gpu_drv.c    images, launches, copies, flush
+ *     mr_gpu_stream.c copies while kernels run
  *     mr_gpu_call.c   which call of the table a thread is in
  *
  * Only mr_gpu_vdev.c knows DPDK. Every function here and in mr_gpu_drv.h enters
@@ -53,6 +54,7 @@ struct mr_gpu_drv {
 	pthread_mutex_t lock;    /* for the lists */
 	struct mr_gpu_drv_entry *memory;
 	struct mr_gpu_drv_launch *launches; /* until mr_gpu_drv_launch_free */
+	struct mr_gpu_drv_stream *streams;  /* until mr_gpu_drv_stream_close */
 	struct mr_gpu_drv_module *modules;  /* until mr_gpu_drv_module_unload */
 };
 
@@ -60,6 +62,12 @@ struct mr_gpu_drv_module {
 	struct mr_gpu_drv_module *next;
 	struct mr_gpu_drv *drv;
 	mr_cu_module module;
+};
+
+struct mr_gpu_drv_stream {
+	struct mr_gpu_drv_stream *next;
+	struct mr_gpu_drv *drv;
+	mr_cu_stream stream;
 };
 
 struct mr_gpu_drv_launch {

@@ -31,6 +31,15 @@
  * cannot where the driver would copy with the CPU into the memory of a real GPU.
  * The plan says what can hold; that it does hold is proven at start-up.
  *
+ * Where frames leave by another path than they arrive by, the lane has a second pool in the
+ * memory of that path, and the kernel copies each frame that leaves. What rests in the slots
+ * then rests in both pools, and what waits for a port only in the second:
+ *
+ *     slots x batch + sum over tx of (tx_ring + backlog of one tx_ring) + net_ring as above
+ *
+ * A staged lane has, for each slot, a buffer of batch x room bytes in page-locked memory and
+ * one on the GPU besides.
+ *
  * Regions. There is one packet region per device and memory kind; every lane's
  * pool of that kind is carved from it, a whole number of 64-byte units each,
  * and it ends with one page of padding.
@@ -67,7 +76,7 @@ struct mr_plan_device {
 	char name[MR_NAME_MAX];
 	char args[MR_TEXT_MAX]; /* arguments of the gpu_millrace vdev: device=sim,... */
 	bool sim;
-	struct mr_plan_region region[MR_PATH_COUNT]; /* staged: unused */
+	struct mr_plan_region region[MR_PATH_COUNT]; /* one for each path of its lanes */
 	uint32_t blocks[MR_WORK_COUNT];              /* workers by work division: one kernel each */
 };
 
@@ -123,6 +132,11 @@ struct mr_plan_lane {
 	uint64_t pool_offset;   /* in its region */
 	uint64_t pool_bytes;
 	char sum[MR_TEXT_MAX]; /* the sum in words and numbers */
+	/* The second pool, where rx_path and tx_path differ; else 0. */
+	uint32_t tx_buffers;
+	uint64_t tx_pool_offset, tx_pool_bytes;
+	char tx_sum[MR_TEXT_MAX];
+	uint64_t copies_bytes; /* of a staged lane's slots, on each side; else 0 */
 };
 
 struct mr_plan {
@@ -143,12 +157,24 @@ struct mr_plan {
 	uint32_t backoff_ns;                 /* of kernels, between polls; 0: none */
 	uint32_t stall_ms;                   /* 0: as the device needs */
 	uint32_t driver_ms;                  /* 0: no limit */
-	uint64_t pinned_bytes, direct_bytes; /* totals, for people */
+	uint64_t pinned_bytes, direct_bytes; /* totals; pinned: staged regions too */
 	char skipped_checks[MR_TEXT_MAX];    /* of the preflight, by the operator's word; "" none */
 	/* What the operator should know and may live with, a sentence each. */
 	char warnings[MR_WARNINGS_MAX][MR_TEXT_MAX];
 	uint32_t warnings_count;
 };
+
+/* Whether frames leave from other memory than they arrive in. */
+static inline bool mr_plan_lane_moves(const struct mr_plan_lane *l)
+{
+	return l->rx_path != l->tx_path;
+}
+
+/* Whether the CPU copies frames, on either way. */
+static inline bool mr_plan_lane_copies(const struct mr_plan_lane *l)
+{
+	return l->rx_path == MR_PATH_STAGED || l->tx_path == MR_PATH_STAGED;
+}
 
 /*
  * mr_plan_build fills *ret_plan. name is the instance name from the command

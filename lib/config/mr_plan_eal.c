@@ -28,7 +28,7 @@ static uint64_t memory_mib(const struct mr_plan *p)
 
 	bytes += (uint64_t)p->host_buffers * (p->host_element_bytes + ELEMENT_BYTES);
 	for (uint32_t i = 0; i < p->lanes_count; i++)
-		bytes += (uint64_t)p->lanes[i].buffers * ELEMENT_BYTES;
+		bytes += ((uint64_t)p->lanes[i].buffers + p->lanes[i].tx_buffers) * ELEMENT_BYTES;
 	for (uint32_t i = 0; i < p->ports_count; i++) {
 		const struct mr_plan_port *port = &p->ports[i];
 

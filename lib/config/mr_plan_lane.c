@@ -156,9 +156,6 @@ static bool check_list(struct mr_plan_work *w, uint32_t lane, const char *name,
 
 	for (uint32_t i = 0; i < count; i++) {
 		snprintf(key, sizeof(key), "lanes[%u].%s[%u]", lane, name, i);
-		if (list[i] == MR_PATH_STAGED)
-			mr_plan_refuse(w, key, "use pinned, which every port and GPU can do",
-				"staged copies are not available in this version");
 		for (uint32_t k = 0; k < i; k++) {
 			if (list[k] != list[i])
 				continue;
@@ -170,34 +167,52 @@ static bool check_list(struct mr_plan_work *w, uint32_t lane, const char *name,
 	return w->ps->count == before;
 }
 
-/* The first wish that can hold, or MR_PATH_COUNT. */
-static enum mr_path choose(const struct wish *wish, bool holds)
+/* The first wish that can hold, or MR_PATH_COUNT; only direct can fail to. */
+static enum mr_path choose(const struct wish *wish, bool direct)
 {
 	for (uint32_t i = 0; i < wish->count; i++)
-		if (wish->list[i] == MR_PATH_PINNED || (wish->list[i] == MR_PATH_DIRECT && holds))
+		if (wish->list[i] != MR_PATH_DIRECT || direct)
 			return wish->list[i];
 	return MR_PATH_COUNT;
 }
 
-static void explain(const struct mr_plan_device *d, struct mr_plan_lane *l, bool software,
-	const struct wish *wish, const char *why)
+/* Why this path of the list; why: what keeps direct from holding. */
+static void explain(char text[MR_TEXT_MAX / 2 - 8], const struct mr_plan_device *d,
+	enum mr_path path, bool software, const struct wish *wish, const char *why)
 {
-	char name[MR_NAME_MAX];
+	const size_t size = MR_TEXT_MAX / 2 - 8;
 
-	memcpy(name, d->name, sizeof(name));
-	if (l->rx_path == MR_PATH_PINNED && wish->list[0] == MR_PATH_DIRECT)
-		snprintf(l->path_why, sizeof(l->path_why), "second choice: %.400s", why);
-	else if (l->rx_path == MR_PATH_PINNED)
-		snprintf(l->path_why, sizeof(l->path_why),
-			"first choice: host memory that device '%s' maps", name);
+	if (path != wish->list[0])
+		snprintf(text, size, "second choice: %.200s", why);
+	else if (path == MR_PATH_PINNED)
+		snprintf(text, size, "first choice: host memory that device '%s' maps", d->name);
+	else if (path == MR_PATH_STAGED)
+		snprintf(text, size,
+			"first choice: host memory, copied to and from device '%s' by the lane",
+			d->name);
 	else if (d->sim)
-		snprintf(l->path_why, sizeof(l->path_why),
+		snprintf(text, size,
 			"first that holds: memory of the software device, written by the %s",
 			software ? "port's driver" : "NIC");
 	else
-		snprintf(l->path_why, sizeof(l->path_why),
+		snprintf(text, size,
 			"first that holds: NIC and GPU '%s' are both on PCI; proven at start-up",
-			name);
+			d->name);
+}
+
+static void explain_lane(struct mr_plan_work *w, struct mr_plan_lane *l, const struct wish *rx,
+	const char *rx_why, const struct wish *tx, const char *tx_why)
+{
+	const struct mr_plan_device *d = &w->plan->devices[l->device];
+	char in[MR_TEXT_MAX / 2 - 8], out[MR_TEXT_MAX / 2 - 8];
+
+	explain(in, d, l->rx_path, is_software(&w->plan->ports[l->rx_port]), rx, rx_why);
+	if (!mr_plan_lane_moves(l)) {
+		memcpy(l->path_why, in, sizeof(in));
+		return;
+	}
+	explain(out, d, l->tx_path, is_software(&w->plan->ports[l->tx[0].port]), tx, tx_why);
+	snprintf(l->path_why, sizeof(l->path_why), "in: %s; out: %s", in, out);
 }
 
 static void plan_path(struct mr_plan_work *w, uint32_t lane)
@@ -227,15 +242,8 @@ static void plan_path(struct mr_plan_work *w, uint32_t lane)
 	else if (l->tx_path == MR_PATH_COUNT)
 		mr_plan_refuse(
 			w, tx.key, "add pinned to the list", "direct cannot hold: %.400s", tx_why);
-	else if (l->rx_path != l->tx_path)
-		mr_plan_refuse(w, c->tx_path_count > 0 ? tx.key : rx.key,
-			"let rx_path and tx_path be the same, or leave both out",
-			"packets would arrive %s and leave %s, and copying between the two is not "
-			"available in this version",
-			mr_path_name(l->rx_path), mr_path_name(l->tx_path));
 	else
-		explain(d, l, is_software(&w->plan->ports[l->rx_port]), &rx,
-			rx_why[0] != '\0' ? rx_why : tx_why);
+		explain_lane(w, l, &rx, rx_why, &tx, tx_why);
 }
 
 void mr_plan_core(struct mr_plan_work *w, int32_t core, const char *key)

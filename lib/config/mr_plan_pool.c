@@ -37,16 +37,24 @@ static MR_PRINTF(3, 4) void add(struct sum *s, uint64_t buffers, const char *fmt
 	va_end(args);
 }
 
-/* What rests in slots, with shed in hand, and in front of the ports that a lane sends to. */
+/* In front of the ports that a lane sends to. */
+static uint64_t rests_at_ports(const struct mr_plan *p, const struct mr_plan_lane *l)
+{
+	uint64_t n = 0;
+
+	for (uint32_t t = 0; t < l->tx_count; t++)
+		n += p->ports[l->tx[t].port].tx_ring + l->tx[t].backlog;
+	return n;
+}
+
+/* Of what a lane receives: in slots, with shed in hand, and as far as it leaves, at ports. */
 static uint64_t rests_in(const struct mr_plan *p, const struct mr_plan_lane *l)
 {
 	uint64_t n = (uint64_t)l->slots * l->batch;
 
 	if (l->overload == MR_OVERLOAD_SHED)
 		n += MR_SHED_BURST;
-	for (uint32_t t = 0; t < l->tx_count; t++)
-		n += p->ports[l->tx[t].port].tx_ring + l->tx[t].backlog;
-	return n;
+	return mr_plan_lane_moves(l) ? n : n + rests_at_ports(p, l);
 }
 
 /*
@@ -70,9 +78,34 @@ static void add_travels(const struct mr_plan *p, struct sum *s, uint32_t cache, 
 			if (seen[i] || r->rx_port != l->tx[t].port || r->rx_queue != l->tx[t].queue)
 				continue;
 			add(s, n, " + lane %s %llu", r->name, (unsigned long long)n);
-			add_travels(p, s, cache, i, seen);
+			if (!mr_plan_lane_moves(r))
+				add_travels(p, s, cache, i, seen);
 		}
 	}
+}
+
+static void name_ports(const struct mr_plan *p, const struct mr_plan_lane *l, struct sum *s)
+{
+	for (uint32_t t = 0; t < l->tx_count && t < 4; t++)
+		add(s, 0, " + tx_ring %u + backlog %u", p->ports[l->tx[t].port].tx_ring,
+			l->tx[t].backlog);
+	if (l->tx_count > 4)
+		add(s, 0, " + the same of %u more", l->tx_count - 4);
+}
+
+/* The pool that frames leave from, where it is another: they have a buffer of it in slots. */
+static uint32_t add_up_tx(struct mr_plan *p, uint32_t lane)
+{
+	struct mr_plan_lane *l = &p->lanes[lane];
+	bool seen[MR_LANES_MAX] = {false};
+	struct sum s = {.text = l->tx_sum};
+
+	add(&s, (uint64_t)l->slots * l->batch, "slots %u x batch %u", l->slots, l->batch);
+	add(&s, rests_at_ports(p, l), "%s", "");
+	name_ports(p, l, &s);
+	add_travels(p, &s, l->cache, lane, seen);
+	add(&s, 0, " = %llu", (unsigned long long)s.total);
+	return (uint32_t)s.total;
 }
 
 static uint32_t add_up(struct mr_plan *p, uint32_t lane)
@@ -84,17 +117,15 @@ static uint32_t add_up(struct mr_plan *p, uint32_t lane)
 
 	add(&s, rx_ring, "rx_ring %u", rx_ring);
 	add(&s, rests_in(p, l), " + slots %u x batch %u", l->slots, l->batch);
-	for (uint32_t t = 0; t < l->tx_count && t < 4; t++)
-		add(&s, 0, " + tx_ring %u + backlog %u", p->ports[l->tx[t].port].tx_ring,
-			l->tx[t].backlog);
-	if (l->tx_count > 4)
-		add(&s, 0, " + the same of %u more", l->tx_count - 4);
+	if (!mr_plan_lane_moves(l))
+		name_ports(p, l, &s);
 	if (l->overload == MR_OVERLOAD_SHED)
 		add(&s, 0, " + shed burst %u", MR_SHED_BURST);
 	add(&s, l->cache, " + control cache %u", l->cache);
 	if (l->reserve > 0)
 		add(&s, l->reserve, " + tick reserve %u", l->reserve);
-	add_travels(p, &s, l->cache, lane, seen);
+	if (!mr_plan_lane_moves(l))
+		add_travels(p, &s, l->cache, lane, seen);
 	add(&s, 0, " = %llu", (unsigned long long)s.total);
 	return (uint32_t)s.total;
 }
@@ -111,8 +142,14 @@ static void plan_pool(struct mr_plan_work *w, uint32_t lane)
 	l->cache = cache_size(l->batch);
 	l->reserve = l->tick_us > 0 ? l->batch : 0;
 	l->buffers_min = add_up(w->plan, lane);
+	if (mr_plan_lane_moves(l)) {
+		l->tx_buffers = add_up_tx(w->plan, lane);
+		l->tx_pool_bytes = (uint64_t)l->tx_buffers * l->element_bytes;
+	}
 	l->buffers = c->buffers != 0 ? c->buffers : l->buffers_min;
 	l->pool_bytes = (uint64_t)l->buffers * l->element_bytes;
+	if (mr_plan_lane_copies(l))
+		l->copies_bytes = (uint64_t)l->slots * l->batch * l->room;
 	snprintf(key, sizeof(key), "lanes[%u].buffers", lane);
 	snprintf(hint, sizeof(hint), "give %u or more, or leave it out", l->buffers_min);
 	if (l->buffers < l->buffers_min)
@@ -139,19 +176,26 @@ static void plan_region(struct mr_plan_work *w, uint32_t device, enum mr_path pa
 	for (uint32_t i = 0; i < w->plan->lanes_count; i++) {
 		struct mr_plan_lane *l = &w->plan->lanes[i];
 
-		if (l->device != device || l->rx_path != path)
+		if (l->device != device)
 			continue;
-		l->pool_offset = r->need_bytes;
-		r->need_bytes += l->pool_bytes;
-		r->used = true;
+		if (l->rx_path == path) {
+			l->pool_offset = r->need_bytes;
+			r->need_bytes += l->pool_bytes;
+			r->used = true;
+		}
+		if (l->tx_buffers != 0 && l->tx_path == path) {
+			l->tx_pool_offset = r->need_bytes;
+			r->need_bytes += l->tx_pool_bytes;
+			r->used = true;
+		}
 	}
 	if (!r->used)
 		return;
 	r->bytes = bytes;
-	if (path == MR_PATH_PINNED)
-		w->plan->pinned_bytes += bytes;
-	else
+	if (path == MR_PATH_DIRECT)
 		w->plan->direct_bytes += bytes;
+	else
+		w->plan->pinned_bytes += bytes;
 	snprintf(key, sizeof(key), "devices[%u].region", device);
 	print_region(hint, sizeof(hint), r->need_bytes);
 	if (MR_ALIGN_UP(r->need_bytes, MR_REGION_PAGE) + MR_REGION_PAGE > bytes)
@@ -163,7 +207,7 @@ static void plan_region(struct mr_plan_work *w, uint32_t device, enum mr_path pa
 			(unsigned long long)bytes);
 }
 
-/* What the plan takes of ordinary memory: pinned regions, and all of a software device's. */
+/* What the plan takes of ordinary memory: pinned and staged, and all of a software device's. */
 static void check_memory(struct mr_plan_work *w)
 {
 	uint64_t bytes = w->plan->pinned_bytes;
@@ -171,6 +215,9 @@ static void check_memory(struct mr_plan_work *w)
 	for (uint32_t i = 0; i < w->plan->devices_count; i++)
 		if (w->plan->devices[i].sim)
 			bytes += w->plan->devices[i].region[MR_PATH_DIRECT].bytes;
+	for (uint32_t i = 0; i < w->plan->lanes_count; i++)
+		bytes += w->plan->lanes[i].copies_bytes *
+			(w->plan->devices[w->plan->lanes[i].device].sim ? 2 : 1);
 	if (w->host->known && w->host->memory_bytes > 0 && bytes > w->host->memory_bytes)
 		mr_plan_warn(w,
 			"packet regions take %llu MiB of memory, but only %llu are available",
@@ -195,9 +242,8 @@ void mr_plan_pools(struct mr_plan_work *w)
 		plan_pool(w, i);
 	if (w->ps->count > 0)
 		return;
-	for (uint32_t i = 0; i < w->plan->devices_count; i++) {
-		plan_region(w, i, MR_PATH_DIRECT);
-		plan_region(w, i, MR_PATH_PINNED);
-	}
+	for (uint32_t i = 0; i < w->plan->devices_count; i++)
+		for (uint32_t k = 0; k < MR_PATH_COUNT; k++)
+			plan_region(w, i, (enum mr_path)k);
 	check_memory(w);
 }

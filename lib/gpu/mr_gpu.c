@@ -174,20 +174,28 @@ const struct mr_gpu_info *mr_gpu_info(const struct mr_gpu *g)
 	return &g->info;
 }
 
+void mr_gpu_lane_call_begin(struct mr_gpu_lane_run *l)
+{
+	mr_gpu_call_follow(&l->call);
+}
+
+int mr_gpu_lane_call_end(struct mr_gpu_lane_run *l, int rc, const struct mr_err *err)
+{
+	mr_gpu_call_follow(NULL);
+	if (rc < 0 && mr_load_relaxed(&l->call_failed) == 0) {
+		l->call_err = *err;
+		mr_store_release(&l->call_failed, 1);
+	}
+	return rc;
+}
+
 int mr_gpu_flush(struct mr_gpu *g, uint32_t lane)
 {
 	struct mr_gpu_lane_run *l = &g->lanes[lane];
 	struct mr_err err = {0};
-	int rc;
 
-	mr_gpu_call_follow(&l->flush);
-	rc = mr_gpu_drv_flush(g->drv, &err);
-	mr_gpu_call_follow(NULL);
-	if (rc < 0 && mr_load_relaxed(&l->flush_failed) == 0) {
-		l->flush_err = err;
-		mr_store_release(&l->flush_failed, 1);
-	}
-	return rc;
+	mr_gpu_lane_call_begin(l);
+	return mr_gpu_lane_call_end(l, mr_gpu_drv_flush(g->drv, &err), &err);
 }
 
 bool mr_gpu_is_sim(const struct mr_gpu *g)

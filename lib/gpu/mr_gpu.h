@@ -98,6 +98,31 @@ void mr_gpu_region_free(struct mr_gpu *g, struct mr_gpu_region *region);
  */
 int mr_gpu_flush(struct mr_gpu *g, uint32_t lane);
 
+/*
+ * mr_gpu_copier - the copies of one staged lane, on a stream of its own.
+ *
+ *     host buffer of the slot ── copier_in ──► GPU buffer of the slot, then READY
+ *     GPU buffer of the slot  ── copier_out ─► host buffer of the slot, then COPIED
+ *
+ * A slot has a buffer of slot_bytes on both sides: batch buffers of the lane's room, the
+ * i-th packet's at i x room. The lane's kernel finds them at position (slot x batch + i) x
+ * room. Only the lane's thread calls in and out, between launch and close; a call that
+ * fails is kept for the watch, which then says LOST, as with mr_gpu_flush.
+ */
+struct mr_gpu_copier {
+	struct mr_gpu *gpu;
+	uint32_t lane;          /* index in the launch */
+	uint8_t *host;          /* [slots] x slot_bytes, page-locked */
+	const uint32_t *copied; /* [slots] COPIED: number + 1 once the slot's copy is back */
+	size_t slot_bytes;
+	uint32_t mask; /* slots - 1 */
+};
+
+/* Copies the first bytes of slot number seq to the GPU, and writes READY behind them. */
+MR_MUST_USE int mr_gpu_copier_in(const struct mr_gpu_copier *c, uint32_t seq, size_t bytes);
+/* Copies as much of it back, and writes COPIED behind. */
+MR_MUST_USE int mr_gpu_copier_out(const struct mr_gpu_copier *c, uint32_t seq, size_t bytes);
+
 /* One stage of a lane's chain. */
 struct mr_gpu_stage {
 	const struct mr_stage_desc *desc;
@@ -108,7 +133,11 @@ struct mr_gpu_stage {
 /* What launch needs to know of a lane, and where it answers. */
 struct mr_gpu_lane {
 	const char *name;
-	const struct mr_gpu_region *region; /* where its packets lie */
+	const struct mr_gpu_region *region; /* where its packets lie; NULL: the copier's buffers */
+	/* Where they are copied to at last, if tx_copy; NULL: the copier's buffers. */
+	const struct mr_gpu_region *tx_region;
+	bool tx_copy;
+	struct mr_gpu_copier *copier; /* load fills it; NULL: a lane without copies */
 	uint32_t slots, batch, workers, room, tx_count;
 	uint32_t first_seq; /* number of the first slot; 0 unless a test wants a wrap */
 	enum mr_work work;

@@ -10,9 +10,14 @@
 
 #define LEAVE_MS 2000u
 
+static uint32_t slot_stride(const struct mr_gpu_lane *l)
+{
+	return l->tx_copy ? MR_SLOT_BYTES_TX(l->batch) : MR_SLOT_BYTES(l->batch);
+}
+
 static size_t slots_bytes(const struct mr_gpu_lane *l)
 {
-	return MR_ALIGN_UP((size_t)l->slots * MR_SLOT_BYTES(l->batch), MR_CACHE_LINE);
+	return MR_ALIGN_UP((size_t)l->slots * slot_stride(l), MR_CACHE_LINE);
 }
 
 static size_t ctl_bytes(const struct mr_gpu_lane *l)
@@ -62,10 +67,26 @@ static int map_in(struct mr_gpu *g, struct mr_gpu_lane_run *run, size_t bytes, s
 		words.code != 0 ? mr_gpu_words(g, &words) : rte_strerror(rte_errno));
 }
 
+/* Where the kernel finds the lane's packets, and where it is to copy them. */
+static void tell_regions(
+	const struct mr_gpu_lane *l, const struct mr_gpu_lane_run *run, struct mr_lane_dev *dev)
+{
+	const uint32_t copies = (uint32_t)((uint64_t)l->slots * l->batch * l->room / MR_UNIT);
+
+	dev->region = l->region != NULL ? l->region->kernel : run->copies_kernel;
+	dev->region_units = l->region != NULL ? (uint32_t)(l->region->bytes / MR_UNIT) : copies;
+	if (!l->tx_copy)
+		return;
+	dev->tx_region = l->tx_region != NULL ? l->tx_region->kernel : run->copies_kernel;
+	dev->tx_region_units =
+		l->tx_region != NULL ? (uint32_t)(l->tx_region->bytes / MR_UNIT) : copies;
+}
+
 /* Memory of one lane, its ring, and what the kernel is told about them. */
-static int prepare_lane(struct mr_gpu *g, const struct mr_gpu_lane *l, struct mr_gpu_lane_run *run,
+static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lane *l,
 	struct mr_lane_dev *dev, struct mr_err *err)
 {
+	struct mr_gpu_lane_run *run = &g->lanes[lane];
 	size_t slots = slots_bytes(l);
 	struct mr_err words = {0};
 	uint8_t *in, *out;
@@ -89,7 +110,8 @@ static int prepare_lane(struct mr_gpu *g, const struct mr_gpu_lane *l, struct mr
 	run->ctl = (struct mr_worker_ctl *)(out + slots);
 	run->counters = (uint64_t *)(out + slots + ctl_bytes(l));
 	memset(run->ctl, 0, ctl_bytes(l) + counters_bytes(l));
-	rc = mr_ring_init(l->ring, in, run->in_map, out, l->slots, l->batch, l->first_seq, &words);
+	rc = (l->tx_copy ? mr_ring_init_tx : mr_ring_init)(
+		l->ring, in, run->in_map, out, l->slots, l->batch, l->first_seq, &words);
 	if (rc < 0)
 		return mr_err_set(err, rc, "device '%s', lane '%s': %s", g->name, l->name,
 			mr_gpu_words(g, &words));
@@ -100,11 +122,14 @@ static int prepare_lane(struct mr_gpu *g, const struct mr_gpu_lane *l, struct mr
 		rc = address(g, run->ctl, &dev->workers_ctl, err);
 	if (rc == 0)
 		rc = address(g, run->counters, &dev->counters_out, err);
-	dev->region = l->region->kernel;
-	dev->region_units = (uint32_t)(l->region->bytes / MR_UNIT);
+	run->ready = dev->in;
+	run->ready_stride = slot_stride(l);
+	if (rc == 0 && l->copier != NULL)
+		rc = mr_gpu_copier_make(g, lane, l, run, err);
+	tell_regions(l, run, dev);
 	dev->room = l->room;
-	dev->in_stride = MR_SLOT_BYTES(l->batch);
-	dev->out_stride = MR_SLOT_BYTES(l->batch);
+	dev->in_stride = slot_stride(l);
+	dev->out_stride = slot_stride(l);
 	dev->slots = l->slots;
 	dev->batch = l->batch;
 	dev->workers = l->workers;
@@ -183,7 +208,7 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 	memset(g->host_ctl, 0, sizeof(*g->host_ctl));
 	counters = base + im->counters;
 	for (uint32_t i = 0; rc == 0 && i < g->lanes_count; i++) {
-		rc = prepare_lane(g, &lanes[i], &g->lanes[i], &dev[i], err);
+		rc = prepare_lane(g, i, &lanes[i], &dev[i], err);
 		dev[i].counters_acc = counters;
 		counters += counters_bytes(&lanes[i]);
 	}
@@ -212,8 +237,15 @@ static int check_lane(const struct mr_gpu *g, const struct mr_gpu_lane *l, struc
 		wrong = "too many stages";
 	else if (l->tx_count > MR_TX_MAX)
 		wrong = "too many entries in its tx list";
-	else if (l->room > l->region->bytes)
+	else if ((l->region == NULL || (l->tx_copy && l->tx_region == NULL)) && l->copier == NULL)
+		wrong = "no packet memory";
+	else if ((l->region != NULL && l->room > l->region->bytes) ||
+		(l->tx_region != NULL && l->room > l->tx_region->bytes))
 		wrong = "buffers larger than their region";
+	else if (l->copier != NULL && l->room % MR_UNIT != 0)
+		wrong = "buffers that are not of whole units";
+	else if ((uint64_t)l->slots * l->batch * l->room / MR_UNIT > UINT32_MAX)
+		wrong = "more buffers in its slots than positions reach";
 	for (uint32_t i = 0; wrong == NULL && i < l->stages_count; i++) {
 		const struct mr_gpu_stage *s = &l->stages[i];
 
@@ -272,7 +304,7 @@ int mr_gpu_load(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lane
 	g->lanes_count = lanes_count;
 	g->loaded = true;
 	for (uint32_t i = 0; g->lanes != NULL && i < lanes_count; i++)
-		mr_gpu_call_init(&g->lanes[i].flush);
+		mr_gpu_call_init(&g->lanes[i].call);
 	if (job.image.data == NULL || g->lanes == NULL || g->workers == NULL)
 		rc = mr_err_set(&why, -ENOMEM, "device '%s': out of memory", g->name);
 	if (rc == 0)
@@ -301,7 +333,8 @@ int mr_gpu_launch_free(struct mr_gpu *g, struct mr_err *err)
 	for (uint32_t i = 0; gone && g->lanes != NULL && i < g->lanes_count; i++) {
 		struct mr_gpu_lane_run *l = &g->lanes[i];
 
-		mr_gpu_call_fini(&l->flush);
+		mr_gpu_call_fini(&l->call);
+		mr_gpu_copier_free(g, l);
 		if (l->in_map != NULL)
 			(void)rte_gpu_mem_cpu_unmap(g->id, l->in_device);
 		if (l->in_device != NULL)

@@ -32,10 +32,17 @@ struct mr_gpu_lane_run {
 	struct mr_worker_ctl *ctl;
 	uint64_t *counters; /* [workers][MR_COUNTERS_MAX] */
 
-	struct mr_gpu_call flush; /* the driver call that the lane is in */
-	uint32_t flush_failed;    /* the lane sets it, once, after flush_err */
-	struct mr_err flush_err;
-	uint64_t flush_since, flush_ns; /* the watch's: which call it saw, and when first */
+	/* What a staged lane has besides: its buffers on the GPU and where its words are. */
+	struct mr_gpu_drv_stream *stream;
+	void *copies_device;
+	uint8_t *copies_host;                  /* COPIED words, then the slots' buffers */
+	uint64_t copies_kernel, ready, copied; /* kernel's addresses; READY of slot 0 */
+	uint32_t ready_stride;
+
+	struct mr_gpu_call call; /* of the driver, that the lane is in */
+	uint32_t call_failed;    /* the lane sets it, once, after call_err */
+	struct mr_err call_err;
+	uint64_t call_since, call_ns; /* the watch's: which call it saw, and when first */
 };
 
 /*
@@ -121,6 +128,15 @@ const char *mr_gpu_words(const struct mr_gpu *g, const struct mr_err *words);
 /* GPU memory aligned to 64 KiB; `what` it is for goes into the sentence. */
 MR_MUST_USE int mr_gpu_device_alloc(
 	struct mr_gpu *g, size_t bytes, const char *what, void **ret_ptr, struct mr_err *err);
+
+/* For a lane's thread around its calls of the driver: end keeps what failed for the watch. */
+void mr_gpu_lane_call_begin(struct mr_gpu_lane_run *l);
+int mr_gpu_lane_call_end(struct mr_gpu_lane_run *l, int rc, const struct mr_err *err);
+
+/* mr_gpu_copy.c: a staged lane's buffers, words and stream, tried once; inside a job. */
+MR_MUST_USE int mr_gpu_copier_make(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lane *l,
+	struct mr_gpu_lane_run *run, struct mr_err *err);
+void mr_gpu_copier_free(struct mr_gpu *g, struct mr_gpu_lane_run *run);
 
 /* mr_gpu_kernel.c: the image, and whether its kernels fit; inside a job. */
 MR_MUST_USE int mr_gpu_kernels_load(struct mr_gpu *g, struct mr_err *err);

@@ -91,23 +91,24 @@ static enum mr_gpu_health judge_worker(
 	return MR_GPU_HEALTHY;
 }
 
-/* A lane whose flush failed has stopped; one whose flush hangs cannot say so itself. */
-static enum mr_gpu_health judge_flush(
+/* A lane whose flush or copy failed has stopped; one whose call hangs cannot say so itself. */
+static enum mr_gpu_health judge_call(
 	struct mr_gpu *g, struct mr_gpu_lane_run *l, uint64_t limit_ns, struct mr_err *err)
 {
 	uint64_t since;
-	const char *call = mr_gpu_call_name(&l->flush, &since);
+	const char *call = mr_gpu_call_name(&l->call, &since);
 
-	if (mr_load_acquire(&l->flush_failed) != 0) {
-		mr_err_set(err, -EIO, "lane '%s' cannot flush the NIC's writes and has stopped: %s",
-			l->name, l->flush_err.msg);
+	if (mr_load_acquire(&l->call_failed) != 0) {
+		mr_err_set(err, -EIO, "lane '%s' cannot %s and has stopped: %s", l->name,
+			l->stream != NULL ? "copy its packets" : "flush the NIC's writes",
+			l->call_err.msg);
 		return MR_GPU_LOST;
 	}
-	if (call == NULL || since != l->flush_since) {
-		l->flush_since = since;
-		l->flush_ns = g->watch_now_ns;
+	if (call == NULL || since != l->call_since) {
+		l->call_since = since;
+		l->call_ns = g->watch_now_ns;
 	}
-	if (g->watch_now_ns - l->flush_ns <= limit_ns)
+	if (g->watch_now_ns - l->call_ns <= limit_ns)
 		return MR_GPU_HEALTHY;
 	mr_err_set(err, -EIO, "device '%s': %s of lane '%s' has not returned for %u ms", g->name,
 		call, l->name, (uint32_t)(limit_ns / 1000000u));
@@ -159,7 +160,7 @@ enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_e
 	if (health == MR_GPU_HEALTHY)
 		health = judge_device(g, limit_ns, err);
 	for (uint32_t i = 0; health == MR_GPU_HEALTHY && i < g->lanes_count; i++)
-		health = judge_flush(g, &g->lanes[i], limit_ns, err);
+		health = judge_call(g, &g->lanes[i], limit_ns, err);
 	for (uint32_t i = 0; health == MR_GPU_HEALTHY && i < g->workers_count; i++)
 		health = judge_worker(g, &g->workers[i], limit_ns, err);
 	if (health == MR_GPU_HEALTHY)

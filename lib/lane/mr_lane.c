@@ -63,18 +63,30 @@ void mr_lane_link(struct mr_lane *lane)
 	lane->tx.oldest = &lane->slots[r->tail & r->mask];
 }
 
-void mr_lane_loop(struct mr_lane *lane)
+void mr_lane_begin(struct mr_lane *lane, struct mr_lane_clock *clock)
 {
-	struct mr_lane_clock clock = {.now = rte_rdtsc()};
+	uint64_t now = rte_rdtsc();
 
-	clock.published = clock.now;
+	*clock = (struct mr_lane_clock){.now = now, .published = now};
 	mr_guard_deny(lane->guard);
 	mr_lane_link(lane);
 	lane->state = MR_LANE_RUN;
 	publish(lane);
+}
+
+void mr_lane_end(struct mr_lane *lane)
+{
+	publish(lane);
+}
+
+void mr_lane_loop(struct mr_lane *lane)
+{
+	struct mr_lane_clock clock;
+
+	mr_lane_begin(lane, &clock);
 	while (lane->state != MR_LANE_HALT)
 		mr_lane_turn(lane, &clock);
-	publish(lane);
+	mr_lane_end(lane);
 }
 
 const char *mr_lane_state_name(enum mr_lane_state state)

@@ -37,11 +37,10 @@ static inline uint32_t mr_lane_moves(struct mr_lane *lane, uint64_t now)
  */
 uint64_t mr_lane_keep(struct mr_lane *lane, uint64_t now, uint64_t published);
 
-/* mr_lane_turn polls once and keeps the books; returns how many packets moved. */
-static inline uint32_t mr_lane_turn(struct mr_lane *lane, struct mr_lane_clock *clock)
+/* mr_lane_books keeps the books of a turn that moved so many packets since clock->now. */
+static inline void mr_lane_books(struct mr_lane *lane, struct mr_lane_clock *clock, uint32_t moved)
 {
 	uint64_t then = clock->now;
-	uint32_t moved = mr_lane_moves(lane, then);
 
 	lane->counters.c[MR_C_turns]++;
 	clock->now = rte_rdtsc();
@@ -55,7 +54,19 @@ static inline uint32_t mr_lane_turn(struct mr_lane *lane, struct mr_lane_clock *
 	if (MR_UNLIKELY(clock->now - clock->published >= lane->publish_tsc ||
 		    mr_load_relaxed(&lane->want) != lane->state))
 		clock->published = mr_lane_keep(lane, clock->now, clock->published);
+}
+
+/* mr_lane_turn polls once and keeps the books; returns how many packets moved. */
+static inline uint32_t mr_lane_turn(struct mr_lane *lane, struct mr_lane_clock *clock)
+{
+	uint32_t moved = mr_lane_moves(lane, clock->now);
+
+	mr_lane_books(lane, clock, moved);
 	return moved;
 }
+
+/* What a loop of a lane's turns begins and ends with; between them until MR_LANE_HALT. */
+void mr_lane_begin(struct mr_lane *lane, struct mr_lane_clock *clock);
+void mr_lane_end(struct mr_lane *lane);
 
 #endif

@@ -54,7 +54,7 @@ static __device__ __forceinline__ uint32_t mr_device_load_1(const uint8_t *p)
 	return v;
 }
 
-/* 16 bytes of a frame in one access; p is aligned to 16. */
+/* 16 bytes of a frame in one access, read or written; p is aligned to 16. */
 static __device__ __forceinline__ void mr_device_load_16(const uint8_t *p, uint32_t ret_words[4])
 {
 	asm volatile(
@@ -62,6 +62,14 @@ static __device__ __forceinline__ void mr_device_load_16(const uint8_t *p, uint3
 		: "=r"(ret_words[0]), "=r"(ret_words[1]), "=r"(ret_words[2]), "=r"(ret_words[3])
 		: "l"(p)
 		: "memory");
+}
+
+static __device__ __forceinline__ void mr_device_store_16(uint8_t *p, const uint32_t words[4])
+{
+	asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};"
+		     :
+		     : "l"(p), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+		     : "memory");
 }
 
 /* Nanoseconds; the same clock in every block. */

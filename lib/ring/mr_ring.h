@@ -36,8 +36,9 @@ struct mr_ring {
 	uint32_t stride;    /* MR_SLOT_BYTES(batch) */
 	uint32_t mask;      /* slots - 1 */
 	uint32_t batch;
-	uint32_t head; /* number of the open slot, or of the next to open */
-	uint32_t tail; /* number of the oldest slot not yet released */
+	uint32_t head;     /* number of the open slot, or of the next to open */
+	uint32_t tail;     /* number of the oldest slot not yet released */
+	bool tx_positions; /* slots carry them: MR_SLOT_BYTES_TX(batch) */
 };
 
 /*
@@ -62,6 +63,10 @@ struct mr_ring_note {
  */
 MR_MUST_USE int mr_ring_init(struct mr_ring *r, void *in, void *in_map, void *out, uint32_t slots,
 	uint32_t batch, uint32_t first_seq, struct mr_err *err);
+
+/* The same for slots with tx_position, of MR_SLOT_BYTES_TX(batch) bytes each. */
+MR_MUST_USE int mr_ring_init_tx(struct mr_ring *r, void *in, void *in_map, void *out,
+	uint32_t slots, uint32_t batch, uint32_t first_seq, struct mr_err *err);
 
 static inline uint32_t mr_ring_outstanding(const struct mr_ring *r)
 {
@@ -89,7 +94,19 @@ static inline const struct mr_desc_out *mr_slot_desc_out(const struct mr_slot_ou
 	return (const struct mr_desc_out *)(s + 1);
 }
 
+/* Where frames of slot s of r are to be copied to; only with tx_positions. */
+static inline uint32_t *mr_ring_tx_position(const struct mr_ring *r, struct mr_slot_in *s)
+{
+	return (uint32_t *)(mr_slot_desc_in(s) + r->batch);
+}
+
 void mr_ring_give_mapped(struct mr_ring *r, uint32_t count);
+
+/*
+ * mr_ring_give_unready hands the open slot over but for READY, which somebody else stores
+ * when its frames have arrived.
+ */
+void mr_ring_give_unready(struct mr_ring *r, uint32_t count, uint8_t rx_port);
 
 /* For a caller who knows in_map != NULL, and has the slot at hand with its rx_port written. */
 static inline void mr_ring_give_slot(

@@ -23,6 +23,10 @@
  * reaches 256 GiB with 32 bits. The device checks every descriptor against the
  * region and the buffer before it forms an address.
  *
+ * Where frames leave from other memory than they arrive in, a slot also says to which
+ * buffer of a second region each frame is to be copied when the chain is done with it: an
+ * array of positions behind the descriptors, present only then. The head stays the same.
+ *
  * Sizes and offsets are asserted at the end; gcc and nvcc both compile them.
  */
 #ifndef MR_RING_ABI_H
@@ -87,6 +91,8 @@ struct mr_slot_out {
 
 #define MR_SLOT_HEADER 8u
 #define MR_SLOT_BYTES(batch) (((MR_SLOT_HEADER + 8u * (batch)) + 63u) / 64u * 64u)
+/* The same with uint32_t tx_position[batch] behind the descriptors. */
+#define MR_SLOT_BYTES_TX(batch) (((MR_SLOT_HEADER + 12u * (batch)) + 63u) / 64u * 64u)
 
 /* Written by the host, read by workers; host memory. One per launch. */
 struct mr_host_ctl {
@@ -128,6 +134,7 @@ struct mr_lane_dev {
 	uint64_t workers_ctl;  /* struct mr_worker_ctl [workers] */
 	uint64_t counters_out; /* uint64_t [workers][MR_COUNTERS_MAX], host memory */
 	uint64_t counters_acc; /* the same in device memory, added to */
+	uint64_t tx_region;    /* packet memory that frames are copied to; 0: none is */
 	uint32_t region_units; /* region's size in MR_UNIT */
 	uint32_t room;         /* bytes of a buffer from its start */
 	uint32_t in_stride;    /* MR_SLOT_BYTES(batch) */
@@ -138,6 +145,8 @@ struct mr_lane_dev {
 	uint32_t tx_count;  /* entries of the tx list */
 	uint32_t first_seq; /* number of the first slot */
 	uint32_t chain_len;
+	uint32_t tx_region_units;
+	uint32_t spare;
 	struct mr_chain_dev chain[MR_CHAIN_MAX];
 };
 
@@ -169,7 +178,7 @@ MR_ABI_ASSERT(sizeof(struct mr_slot_out) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_host_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_worker_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 72);
-MR_ABI_ASSERT(sizeof(struct mr_lane_dev) == 6 * 8 + 10 * 4 + 72 * MR_CHAIN_MAX);
+MR_ABI_ASSERT(sizeof(struct mr_lane_dev) == 7 * 8 + 12 * 4 + 72 * MR_CHAIN_MAX);
 MR_ABI_ASSERT(sizeof(struct mr_worker_map) == 8);
 MR_ABI_ASSERT(sizeof(struct mr_launch) == 40);
 

@@ -84,7 +84,7 @@ static void devices_down(struct mr_setup *s)
 static int regions_up(struct mr_setup *s, struct mr_err *err)
 {
 	for (uint32_t i = 0; i < s->plan->devices_count; i++)
-		for (uint32_t k = 0; k < MR_PATH_STAGED; k++) {
+		for (uint32_t k = 0; k < MR_PATH_COUNT; k++) {
 			const struct mr_plan_region *want = &s->plan->devices[i].region[k];
 			struct mr_setup_device *d = &s->devices[i];
 			int rc;
@@ -110,7 +110,7 @@ static int regions_up(struct mr_setup *s, struct mr_err *err)
 static void regions_down(struct mr_setup *s)
 {
 	for (uint32_t i = s->plan->devices_count; i-- > 0;)
-		for (uint32_t k = MR_PATH_STAGED; k-- > 0;) {
+		for (uint32_t k = MR_PATH_COUNT; k-- > 0;) {
 			struct mr_setup_device *d = &s->devices[i];
 
 			if (d->registered[k])
@@ -201,32 +201,47 @@ static int host_pool_up(struct mr_setup *s, struct mr_err *err)
 	return 0;
 }
 
+/* A pool of the lane's, at that place of a region. */
+static int make_pool(struct mr_setup *s, uint32_t lane, const char *prefix,
+	const struct mr_gpu_region *r, uint64_t offset, uint32_t buffers,
+	struct rte_mempool **ret_pool, struct mr_err *err)
+{
+	const struct mr_plan_lane *l = &s->plan->lanes[lane];
+	struct rte_pktmbuf_extmem mem = {
+		.buf_ptr = (uint8_t *)r->addr + offset,
+		.buf_iova = (uint64_t)(uintptr_t)r->addr + offset,
+		.buf_len = (uint64_t)buffers * l->element_bytes,
+		.elt_size = (uint16_t)l->element_bytes,
+	};
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "%s-%u", prefix, lane);
+	*ret_pool = rte_pktmbuf_pool_create_extbuf(
+		name, buffers, l->cache, 0, (uint16_t)l->element_bytes, SOCKET_ID_ANY, &mem, 1);
+	if (*ret_pool == NULL)
+		return mr_err_set(err, -rte_errno,
+			"lane '%s': pool of %u buffers of %u bytes: %s; raise hugepages or, "
+			"without them, the memory of EAL (eal.args: [-m, MIB])",
+			l->name, buffers, l->element_bytes, rte_strerror(rte_errno));
+	return 0;
+}
+
 static int pools_up(struct mr_setup *s, struct mr_err *err)
 {
+	int rc = 0;
+
 	if (s->plan->host_buffers > 0)
 		return host_pool_up(s, err);
-	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+	for (uint32_t i = 0; rc == 0 && i < s->plan->lanes_count; i++) {
 		const struct mr_plan_lane *l = &s->plan->lanes[i];
-		struct mr_gpu_region *r = mr_setup_region(s, i);
-		struct rte_pktmbuf_extmem mem = {
-			.buf_ptr = (uint8_t *)r->addr + l->pool_offset,
-			.buf_iova = (uint64_t)(uintptr_t)r->addr + l->pool_offset,
-			.buf_len = l->pool_bytes,
-			.elt_size = (uint16_t)l->element_bytes,
-		};
-		char name[RTE_MEMPOOL_NAMESIZE];
 
-		snprintf(name, sizeof(name), "mr-%u", i);
-		s->lanes[i].pool = rte_pktmbuf_pool_create_extbuf(name, l->buffers, l->cache, 0,
-			(uint16_t)l->element_bytes, SOCKET_ID_ANY, &mem, 1);
-		if (s->lanes[i].pool == NULL)
-			return mr_err_set(err, -rte_errno,
-				"lane '%s': pool of %u buffers of %u bytes: %s; raise "
-				"hugepages or, without them, the memory of EAL (eal.args: [-m, "
-				"MIB])",
-				l->name, l->buffers, l->element_bytes, rte_strerror(rte_errno));
+		rc = make_pool(s, i, "mr", mr_setup_region(s, i), l->pool_offset, l->buffers,
+			&s->lanes[i].pool, err);
+		if (rc == 0 && l->tx_buffers != 0)
+			rc = make_pool(s, i, "mr-tx", mr_setup_tx_region(s, i), l->tx_pool_offset,
+				l->tx_buffers, &s->lanes[i].tx_pool, err);
 	}
-	return 0;
+	return rc;
 }
 
 static void pools_down(struct mr_setup *s)
@@ -234,7 +249,9 @@ static void pools_down(struct mr_setup *s)
 	rte_mempool_free(s->host_pool);
 	s->host_pool = NULL;
 	for (uint32_t i = s->plan->lanes_count; i-- > 0;) {
+		rte_mempool_free(s->lanes[i].tx_pool);
 		rte_mempool_free(s->lanes[i].pool);
+		s->lanes[i].tx_pool = NULL;
 		s->lanes[i].pool = NULL;
 	}
 }
@@ -307,11 +324,14 @@ static int guard_up(struct mr_setup *s, struct mr_err *err)
 	s->guard_off = strcmp(want, "off") == 0;
 	rc = mr_guard_init(&s->guard, want, err);
 	for (uint32_t i = 0; rc == 0 && i < s->plan->devices_count; i++)
-		for (uint32_t k = 0; rc == 0 && k < MR_PATH_STAGED; k++) {
+		for (uint32_t k = 0; rc == 0 && k < MR_PATH_COUNT; k++) {
 			struct mr_gpu_region *r = &s->devices[i].region[k];
 
-			/* The CPU has no mapping of a real device's memory. */
-			if (r->addr != NULL && (k == MR_PATH_PINNED || s->plan->devices[i].sim))
+			/* Staged frames are the CPU's, and a real device's memory has no mapping.
+			 */
+			if (r->addr != NULL &&
+				(k == MR_PATH_PINNED ||
+					(k == MR_PATH_DIRECT && s->plan->devices[i].sim)))
 				rc = mr_guard_protect(&s->guard, r->addr, r->bytes, err);
 		}
 	if (rc == 0)
@@ -348,7 +368,10 @@ static int load_device(struct mr_setup *s, uint32_t device, struct mr_err *err)
 		s->lanes[i].launch_index = d->lanes;
 		d->lane[d->lanes] = i;
 		lanes[d->lanes++] = (struct mr_gpu_lane){.name = l->name,
-			.region = mr_setup_region(s, i),
+			.region = l->rx_path == MR_PATH_STAGED ? NULL : mr_setup_region(s, i),
+			.tx_region = l->tx_path == MR_PATH_STAGED ? NULL : mr_setup_tx_region(s, i),
+			.tx_copy = mr_plan_lane_moves(l),
+			.copier = mr_plan_lane_copies(l) ? &s->lanes[i].hop.copier : NULL,
 			.slots = l->slots,
 			.batch = l->batch,
 			.workers = l->workers,
@@ -357,7 +380,8 @@ static int load_device(struct mr_setup *s, uint32_t device, struct mr_err *err)
 			.work = l->work,
 			.stages = s->lanes[i].stages,
 			.stages_count = l->stages_count,
-			.ring = &s->lanes[i].lane->ring,
+			.ring = mr_setup_hops(l) ? &s->lanes[i].hop.relay.kernel
+						 : &s->lanes[i].lane->ring,
 			.slots_given = &s->lanes[i].lane->pub.counters.c[MR_C_slots_given]};
 	}
 	rc = d->lanes == 0 ? 0

@@ -51,6 +51,30 @@ static int flush_device(void *lane)
 	return mr_gpu_flush(sl->gpu, sl->launch_index);
 }
 
+/* The lane's own ring and what the hop to the kernel's needs; the device lays out that one. */
+static int prepare_hop(struct mr_setup *s, uint32_t i, struct mr_err *err)
+{
+	const struct mr_plan_lane *p = &s->plan->lanes[i];
+	struct mr_setup_lane *sl = &s->lanes[i];
+	struct mr_lane *l = sl->lane;
+	void *in = alloc_lines(p->slots, MR_SLOT_BYTES(p->batch));
+	void *out = alloc_lines(p->slots, MR_SLOT_BYTES(p->batch));
+
+	sl->hop = (struct mr_staged){
+		.relay = {.lane = l,
+			.tx_pool = sl->tx_pool,
+			.tx_region = (uint64_t)(uintptr_t)mr_setup_tx_region(s, i)->addr},
+		.gathers = p->rx_path == MR_PATH_STAGED,
+		.scatters = p->tx_path == MR_PATH_STAGED};
+	sl->hop.relay.tx_mbufs = alloc_lines((size_t)p->slots * p->batch, sizeof(*l->mbufs));
+	/* The ring holds them from here on. */
+	l->ring.in = in;
+	l->ring.out = out;
+	if (in == NULL || out == NULL || sl->hop.relay.tx_mbufs == NULL)
+		return mr_err_set(err, -ENOMEM, "out of memory");
+	return mr_ring_init(&l->ring, in, NULL, out, p->slots, p->batch, 0, err);
+}
+
 int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 {
 	const struct mr_plan_lane *p = &s->plan->lanes[i];
@@ -79,7 +103,10 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 		.port = s->ports[p->rx_port].id,
 		.queue = (uint16_t)p->rx_queue,
 		.shed = p->overload == MR_OVERLOAD_SHED,
-		.flush = mr_gpu_info(gpu)->flush_needed ? flush_device : NULL,
+		/* What a staged lane receives, the copy's stream orders. */
+		.flush = mr_gpu_info(gpu)->flush_needed && p->rx_path != MR_PATH_STAGED
+			? flush_device
+			: NULL,
 		.flush_arg = sl};
 	sl->gpu = gpu;
 	mr_rx_window_init(&l->rx.window, (uint64_t)(uintptr_t)region->addr, region->bytes, p->room);
@@ -96,7 +123,7 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 		if (rc < 0)
 			return rc;
 	}
-	return 0;
+	return mr_setup_hops(p) ? prepare_hop(s, i, err) : 0;
 }
 
 void mr_setup_lane_free(struct mr_setup *s, uint32_t i)
@@ -110,6 +137,11 @@ void mr_setup_lane_free(struct mr_setup *s, uint32_t i)
 	if (sl->lane != NULL) {
 		free(sl->lane->mbufs);
 		free(sl->lane->slots);
+		free(sl->hop.relay.tx_mbufs);
+		if (mr_setup_hops(&s->plan->lanes[i])) {
+			free(sl->lane->ring.in);
+			free((void *)(uintptr_t)sl->lane->ring.out);
+		}
 	}
 	free(sl->lane);
 	sl->lane = NULL;
@@ -131,7 +163,12 @@ static void *lane_thread(void *arg)
 	sl->start_rc = rte_thread_register() < 0 ? -rte_errno : 0;
 	mr_store_release(&sl->started, 1);
 	if (sl->start_rc == 0) {
-		mr_lane_loop(sl->lane);
+		if (mr_plan_lane_copies(&start.s->plan->lanes[start.index]))
+			mr_staged_loop(&sl->hop);
+		else if (mr_plan_lane_moves(&start.s->plan->lanes[start.index]))
+			mr_relay_loop(&sl->hop.relay);
+		else
+			mr_lane_loop(sl->lane);
 		rte_thread_unregister();
 	}
 	return NULL;

@@ -8,26 +8,28 @@
 #include "mr_lane.h"
 #include "mr_port.h"
 #include "mr_setup.h"
+#include "mr_staged.h"
 
 #include <pthread.h>
 
-#define MR_SETUP_MAPS_MAX (MR_DEVICES_MAX * 2 * MR_PORTS_MAX)
+#define MR_SETUP_MAPS_MAX (MR_DEVICES_MAX * MR_PATH_COUNT * MR_PORTS_MAX)
 
 struct rte_mempool;
 
 struct mr_setup_device {
 	struct mr_gpu *gpu;
-	struct mr_gpu_region region[MR_PATH_STAGED]; /* direct, pinned */
-	bool registered[MR_PATH_STAGED];             /* with rte_extmem_register */
-	uint32_t lane[MR_LANES_MAX];                 /* launch index to lane index */
+	struct mr_gpu_region region[MR_PATH_COUNT];
+	bool registered[MR_PATH_COUNT]; /* with rte_extmem_register */
+	uint32_t lane[MR_LANES_MAX];    /* launch index to lane index */
 	uint32_t lanes;
 	uint32_t health;   /* enum mr_gpu_health; the watch writes, telemetry reads */
 	bool kernel_stays; /* it did not leave when it was told to */
 };
 
 struct mr_setup_lane {
-	struct mr_lane *lane; /* cache-aligned, of its own */
-	struct rte_mempool *pool;
+	struct mr_lane *lane;               /* cache-aligned, of its own */
+	struct rte_mempool *pool, *tx_pool; /* tx: where the paths differ */
+	struct mr_staged hop; /* the way to the kernel's ring, if the lane's is another */
 	struct mr_gpu_stage stages[MR_CHAIN_MAX];
 	struct mr_gpu *gpu;
 	uint32_t launch_index; /* among the lanes of its device */
@@ -82,11 +84,24 @@ void mr_setup_lane_free(struct mr_setup *s, uint32_t i);
 MR_MUST_USE int mr_setup_lane_start(struct mr_setup *s, uint32_t i, struct mr_err *err);
 MR_MUST_USE int mr_setup_lane_join(struct mr_setup *s, uint32_t i, struct mr_err *err);
 
+/* Whether the lane has a ring of its own, and a hop between it and the kernel's. */
+static inline bool mr_setup_hops(const struct mr_plan_lane *l)
+{
+	return mr_plan_lane_moves(l) || mr_plan_lane_copies(l);
+}
+
 static inline struct mr_gpu_region *mr_setup_region(struct mr_setup *s, uint32_t lane)
 {
 	const struct mr_plan_lane *l = &s->plan->lanes[lane];
 
 	return &s->devices[l->device].region[l->rx_path];
+}
+
+static inline struct mr_gpu_region *mr_setup_tx_region(struct mr_setup *s, uint32_t lane)
+{
+	const struct mr_plan_lane *l = &s->plan->lanes[lane];
+
+	return &s->devices[l->device].region[l->tx_path];
 }
 
 #endif

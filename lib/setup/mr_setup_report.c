@@ -33,6 +33,11 @@ static void guard_report(struct mr_setup *s, uint32_t i, struct mr_report_lane *
 	for (uint32_t t = 0; t < l->tx.tx_count; t++)
 		software |= l->tx.q[t].guard != NULL;
 	r->guard_by = mr_guard_kind_name(s->guard.kind);
+	if (mr_plan_lane_copies(&s->plan->lanes[i])) {
+		r->guard = "unavailable";
+		evidence(r, "guard", "NA", "a staged lane's core copies packets itself");
+		return;
+	}
 	if (s->guard.kind == MR_GUARD_NONE) {
 		r->guard = s->guard_off ? "off" : "unavailable";
 		evidence(r, "guard", s->guard_off ? "WARN" : "NA", "%s",
@@ -50,6 +55,25 @@ static const char *ordering_name(int ordering)
 	return ordering >= 200 ? "all devices" : ordering >= 100 ? "owner" : "none";
 }
 
+static void memory_evidence(struct mr_setup *s, const struct mr_plan_lane *p,
+	const struct mr_gpu_region *region, struct mr_report_lane *r)
+{
+	evidence(r, "memory", "PASS", "%s of device '%s', %zu bytes at %p",
+		region->memory == MR_GPU_MEMORY_DEVICE ? "GPU memory" : "page-locked host memory",
+		s->plan->devices[p->device].name, region->bytes, region->addr);
+	if (region->memory == MR_GPU_MEMORY_DEVICE && region->dmabuf.code == 0)
+		evidence(r, "dma_buf", "PASS", "the memory exports as one dma-buf");
+	else if (region->memory == MR_GPU_MEMORY_DEVICE)
+		evidence(r, "dma_buf", region->dmabuf.code == -ENOTSUP ? "NA" : "WARN", "%s",
+			region->dmabuf.msg);
+}
+
+/* Both ways together are as good as the worse. */
+static enum mr_path worse_path(const struct mr_plan_lane *p)
+{
+	return p->rx_path > p->tx_path ? p->rx_path : p->tx_path;
+}
+
 static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane *r)
 {
 	const struct mr_plan_lane *p = &s->plan->lanes[i];
@@ -59,27 +83,25 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 	evidence(r, "choice", "PASS", "%s", p->path_why);
 	if (s->plan->skipped_checks[0] != '\0')
 		evidence(r, "preflight", "WARN", "not looked at: %s", s->plan->skipped_checks);
-	evidence(r, "memory", "PASS", "%s of device '%s', %zu bytes at %p",
-		region->memory == MR_GPU_MEMORY_DEVICE ? "GPU memory" : "page-locked host memory",
-		s->plan->devices[p->device].name, region->bytes, region->addr);
-	if (region->memory == MR_GPU_MEMORY_DEVICE && region->dmabuf.code == 0)
-		evidence(r, "dma_buf", "PASS", "the memory exports as one dma-buf");
-	else if (region->memory == MR_GPU_MEMORY_DEVICE)
-		evidence(r, "dma_buf", region->dmabuf.code == -ENOTSUP ? "NA" : "WARN", "%s",
-			region->dmabuf.msg);
+	memory_evidence(s, p, region, r);
+	if (mr_plan_lane_moves(p))
+		memory_evidence(s, p, mr_setup_tx_region(s, i), r);
 	for (uint32_t m = 0; m < s->maps_count; m++) {
 		const struct mr_setup_map *map = &s->maps[m];
 		bool used = map->port == p->rx_port;
 
 		for (uint32_t t = 0; t < p->tx_count; t++)
 			used |= map->port == p->tx[t].port;
-		if (used && map->device == p->device && map->path == p->rx_path)
+		if (used && map->device == p->device &&
+			(map->path == p->rx_path || map->path == p->tx_path))
 			evidence(r, "registration", "PASS", "port '%s' (%s): %s, whole region",
 				s->ports[map->port].name, s->ports[map->port].driver, map->kind);
 	}
 	evidence(r, "ordering", "PASS", "NIC writes before READY: %s%s",
 		ordering_name(info->writes_ordering),
-		info->flush_needed ? ", flushed per slot" : "");
+		!info->flush_needed                    ? ""
+			: p->rx_path == MR_PATH_STAGED ? "; not relied on, the stream orders"
+						       : ", flushed per slot");
 	if (info->klog[0] != '\0')
 		evidence(r, "kernel_log", info->klog_rc == 0 ? "PASS" : "WARN", "%s: %s",
 			info->klog,
@@ -106,7 +128,9 @@ static void lane(void *ctx, uint32_t i, struct mr_report_lane *r)
 	r->state = mr_lane_state_name((enum mr_lane_state)r->pub.state);
 	r->rx_path = mr_path_name(p->rx_path);
 	r->tx_path = mr_path_name(p->tx_path);
-	r->path_verdict = mr_load_relaxed(&d->health) == MR_GPU_HEALTHY ? r->rx_path : "unproven";
+	r->path_verdict = mr_load_relaxed(&d->health) == MR_GPU_HEALTHY
+		? mr_path_name(worse_path(p))
+		: "unproven";
 	path_evidence(s, i, r);
 
 	mr_gpu_counters(d->gpu, s->lanes[i].launch_index, counters);

@@ -12,6 +12,11 @@
  * mr_kernel_warp() gives it to a warp, in which THREAD stages are run by the
  * first thread and their view is handed to the others.
  *
+ * Where a lane's frames leave from other memory than they arrive in, the last step is a
+ * copy: each frame that leaves goes to the buffer that the slot names for it, by the
+ * threads of a warp together. Buffers of both regions have the same room and the head
+ * stays, so a frame lies in both alike and no bound but the buffer's start is new.
+ *
  * The host build is a block of one thread and a warp of one. It is what the
  * software device runs, and the specification of the CUDA build.
  *
@@ -49,6 +54,7 @@
 #define MR_KERNEL_COUNTERS_NS 5000000u /* counters published this often */
 #define MR_KERNEL_POLLS 64u            /* empty polls between two looks at the clock */
 #define MR_KERNEL_SLOTS 16u            /* slots between two looks at the clock */
+#define MR_KERNEL_STAYS UINT32_MAX     /* a frame leaves from where it lies */
 
 /* Which block and thread this is, and what it has of a software device. */
 struct mr_block {
@@ -106,6 +112,17 @@ MR_HD void mr_kernel_warp_sync(void)
 {
 #if defined(__CUDA_ARCH__)
 	__syncwarp(0xffffffffu);
+#endif
+}
+
+/* What thread k of the warp has for x. */
+MR_HD uint32_t mr_kernel_shuffle(uint32_t x, uint32_t k)
+{
+#if defined(__CUDA_ARCH__)
+	return __shfl_sync(0xffffffffu, x, (int)k);
+#else
+	(void)k;
+	return x;
 #endif
 }
 
@@ -217,12 +234,17 @@ MR_HD uint32_t mr_kernel_wait(
 	}
 }
 
+/* Whether a position is one of a buffer within a region of so many units. */
+MR_HD int mr_kernel_within(uint32_t position, uint32_t room, uint32_t units)
+{
+	return (uint64_t)position * MR_UNIT + room <= (uint64_t)units * MR_UNIT;
+}
+
 /* Fills the view of a packet; false: the packet is dropped for view->arg, untouched. */
 MR_HD int mr_kernel_view(const struct mr_lane_dev *lane, uint8_t rx_port,
-	const struct mr_desc_in *in, struct mr_view *v)
+	const struct mr_desc_in *in, uint32_t to, struct mr_view *v)
 {
 	struct mr_desc_in d = *in;
-	uint64_t start = (uint64_t)d.position * MR_UNIT;
 
 	v->length = d.length;
 	v->head = d.head;
@@ -231,7 +253,9 @@ MR_HD int mr_kernel_view(const struct mr_lane_dev *lane, uint8_t rx_port,
 	v->verdict = MR_TX;
 	v->port = 0;
 	v->arg = 0;
-	if (start + lane->room > (uint64_t)lane->region_units * MR_UNIT ||
+	if (!mr_kernel_within(d.position, lane->room, lane->region_units) ||
+		(lane->tx_region != 0 &&
+			!mr_kernel_within(to, lane->room, lane->tx_region_units)) ||
 		v->head + v->length > lane->room) {
 		(void)mr_drop(v, MR_REASON_window);
 		return 0;
@@ -240,8 +264,50 @@ MR_HD int mr_kernel_view(const struct mr_lane_dev *lane, uint8_t rx_port,
 		(void)mr_drop(v, MR_REASON_runt);
 		return 0;
 	}
-	v->frame = (uint8_t *)(uintptr_t)(lane->region + start + v->head);
+	v->frame = (uint8_t *)(uintptr_t)(lane->region + (uint64_t)d.position * MR_UNIT + v->head);
 	return 1;
+}
+
+/* The buffer that the i-th packet of a slot leaves from, or MR_KERNEL_STAYS. */
+MR_HD uint32_t mr_kernel_to(const struct mr_lane_dev *lane, const struct mr_desc_in *in, uint32_t i)
+{
+	return lane->tx_region != 0 ? ((const uint32_t *)(in + lane->batch))[i] : MR_KERNEL_STAYS;
+}
+
+/* What the lane would not send, because of its verdict or its bounds, is not copied. */
+MR_HD int mr_kernel_leaves(const struct mr_view *v)
+{
+	return v->verdict != MR_DROP && v->length <= v->room && v->head <= v->room - v->length;
+}
+
+/* Copies a frame, all the 16 bytes that it begins or ends in, as one of size threads. */
+MR_HD void mr_kernel_copy(const struct mr_lane_dev *lane, uint32_t from, uint32_t to, uint32_t head,
+	uint32_t length, uint32_t rank, uint32_t size)
+{
+	const uint8_t *source =
+		(const uint8_t *)(uintptr_t)(lane->region + (uint64_t)from * MR_UNIT);
+	uint8_t *target = (uint8_t *)(uintptr_t)(lane->tx_region + (uint64_t)to * MR_UNIT);
+
+	for (uint32_t at = head / 16 * 16 + 16 * rank; at < head + length; at += 16 * size) {
+		uint32_t words[4];
+
+		mr_frame_load_16(source + at, words);
+		mr_frame_store_16(target + at, words);
+	}
+}
+
+/* The packets of a warp's threads, one after the other, each by all of its threads. */
+MR_HD void mr_kernel_copy_each(const struct mr_lane_dev *lane, const struct mr_block *b,
+	uint32_t from, uint32_t to, uint32_t place)
+{
+	for (uint32_t k = 0; k < MR_KERNEL_WARP; k++) {
+		uint32_t k_to = mr_kernel_shuffle(to, k), k_from = mr_kernel_shuffle(from, k);
+		uint32_t k_place = mr_kernel_shuffle(place, k);
+
+		if (k_to != MR_KERNEL_STAYS)
+			mr_kernel_copy(lane, k_from, k_to, k_place & 0xffff, k_place >> 16,
+				b->thread % MR_KERNEL_WARP, MR_KERNEL_WARP);
+	}
 }
 
 /* Writes a packet's result; 0: it goes unchanged to the first port. */
@@ -321,6 +387,18 @@ MR_HD struct mr_ctx mr_kernel_ctx(
 	return ctx;
 }
 
+MR_HD void mr_kernel_chain_thread(const struct mr_worker *w, struct mr_view *v)
+{
+	const struct mr_lane_dev *lane = w->lane;
+
+	for (uint32_t s = 0; s < lane->chain_len; s++) {
+		struct mr_ctx ctx = mr_kernel_ctx(w, &lane->chain[s], 0, 1);
+
+		if (mr_kernel_thread_stage(lane->chain[s].stage, &ctx, v) == MR_STOP)
+			break;
+	}
+}
+
 /* A packet per thread; 0: all of this thread's go unchanged to the first port. */
 MR_HD uint32_t mr_kernel_slot_thread(const struct mr_worker *w, const struct mr_block *b,
 	uint32_t count, uint8_t rx_port, const struct mr_desc_in *in, struct mr_desc_out *out)
@@ -328,19 +406,28 @@ MR_HD uint32_t mr_kernel_slot_thread(const struct mr_worker *w, const struct mr_
 	const struct mr_lane_dev *lane = w->lane;
 	uint32_t changed = 0;
 
-	for (uint32_t i = b->thread; i < count; i += b->threads) {
-		struct mr_view v;
+	/* Whole warps go round, since they copy together. */
+	for (uint32_t i = b->thread;
+		i < (count + MR_KERNEL_WARP - 1) / MR_KERNEL_WARP * MR_KERNEL_WARP;
+		i += b->threads) {
+		uint32_t to = MR_KERNEL_STAYS, from = 0, place = 0;
 
-		if (mr_kernel_view(lane, rx_port, &in[i], &v)) {
-			for (uint32_t s = 0; s < lane->chain_len; s++) {
-				struct mr_ctx ctx = mr_kernel_ctx(w, &lane->chain[s], 0, 1);
+		if (i < count) {
+			struct mr_view v;
 
-				if (mr_kernel_thread_stage(lane->chain[s].stage, &ctx, &v) ==
-					MR_STOP)
-					break;
-			}
+			to = mr_kernel_to(lane, in, i);
+			if (mr_kernel_view(lane, rx_port, &in[i], to, &v))
+				mr_kernel_chain_thread(w, &v);
+			changed |= mr_kernel_result(&out[i], &v, &in[i]);
+			from = in[i].position;
+			place = v.head | v.length << 16;
+			if (!mr_kernel_leaves(&v))
+				to = MR_KERNEL_STAYS;
 		}
-		changed |= mr_kernel_result(&out[i], &v, &in[i]);
+		if (lane->tx_region != 0) {
+			mr_kernel_warp_sync();
+			mr_kernel_copy_each(lane, b, from, to, place);
+		}
 	}
 	return changed;
 }
@@ -379,9 +466,10 @@ MR_HD uint32_t mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_bl
 
 	for (uint32_t i = b->thread / MR_KERNEL_WARP; i < count; i += warps) {
 		enum mr_flow flow = MR_NEXT;
+		uint32_t to = mr_kernel_to(lane, in, i);
 		struct mr_view v;
 
-		if (mr_kernel_view(lane, rx_port, &in[i], &v)) {
+		if (mr_kernel_view(lane, rx_port, &in[i], to, &v)) {
 			for (uint32_t s = 0; s < lane->chain_len && flow == MR_NEXT; s++) {
 				struct mr_ctx ctx =
 					mr_kernel_ctx(w, &lane->chain[s], rank, MR_KERNEL_WARP);
@@ -400,6 +488,9 @@ MR_HD uint32_t mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_bl
 		}
 		if (rank == 0)
 			changed |= mr_kernel_result(&out[i], &v, &in[i]);
+		if (to != MR_KERNEL_STAYS && mr_kernel_leaves(&v))
+			mr_kernel_copy(
+				lane, in[i].position, to, v.head, v.length, rank, MR_KERNEL_WARP);
 	}
 	return changed;
 }

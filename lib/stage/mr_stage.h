@@ -92,6 +92,16 @@ MR_HD void mr_frame_load_16(const uint8_t *p, uint32_t ret_words[4])
 #endif
 }
 
+/* mr_frame_store_16 writes 16 bytes of a frame in one access; p is aligned to 16. */
+MR_HD void mr_frame_store_16(uint8_t *p, const uint32_t words[4])
+{
+#if defined(__CUDA_ARCH__)
+	mr_device_store_16(p, words);
+#else
+	__builtin_memcpy(p, words, 16);
+#endif
+}
+
 /* mr_frame_load_1 reads one byte of a frame. */
 MR_HD uint32_t mr_frame_load_1(const uint8_t *p)
 {

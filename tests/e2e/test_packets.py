@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Packets in, packets out: captures through the real lanes, judged by scapy and by hand."""
+import itertools
 import sys
 
 import frames as fr
@@ -24,8 +25,23 @@ def one_lane(stages, *, mtu=1500, device="sim", tx="out.pcap", rx="in.pcap", **k
     )
 
 
+PATHS = ("direct", "pinned", "staged")
+
+
+def judge_copies(ln, rx, tx, received, sent):
+    """Who copied how many bytes: the host on either staged way, the kernel between two paths."""
+    worse = max(rx, tx, key=PATHS.index)
+    check_equal((ln["rx_path"], ln["tx_path"], ln["path_verdict"]), (rx, tx, worse), "paths")
+    by_host = (received if rx == "staged" else 0) + (sent if tx == "staged" else 0)
+    check_equal(ln["host_bytes_copied"], by_host, f"{rx} to {tx}: host_bytes_copied")
+    by_gpu = sent if rx != tx else 0
+    check_equal(ln["counters"]["gpu_bytes_copied"], by_gpu, f"{rx} to {tx}: gpu_bytes_copied")
+    if worse == "staged":
+        check_equal(ln["guard"], "unavailable", "guard of a lane whose core copies packets")
+
+
 @case
-def every_frame_of_60_to_9014_bytes_is_swapped_as_scapy_swaps_it_on_direct_and_pinned(s):
+def every_frame_of_60_to_9014_bytes_is_swapped_as_scapy_swaps_it_on_every_path_and_mix(s):
     given = fr.make(2000, seed=7, high=JUMBO) + fr.make(1000, seed=8, high=128)
     kinds = fr.layers(given)
     for layer in ("Dot3", "IP", "IPv6", "UDP", "TCP", "ICMP", "ARP", "Dot1Q", "Dot1AD"):
@@ -34,19 +50,21 @@ def every_frame_of_60_to_9014_bytes_is_swapped_as_scapy_swaps_it_on_direct_and_p
     wanted = [fr.swapped_by_scapy(f) for f in given]
     check_frames([swapped(f) for f in given[:50]], wanted[:50], "this test's own swap")
     s.pcap("in.pcap", given)
-    for path in ("direct", "pinned"):
-        cfg = one_lane(["l2swap"], mtu=9000, tx=f"{path}.pcap", path=path, slots=16)
-        r = s.run_idle(cfg)
-        check_frames(s.frames(f"{path}.pcap"), wanted, path)
+    whole = sum(map(len, given))
+    for rx, tx in itertools.product(PATHS, PATHS):
+        out = f"{rx}-{tx}.pcap"
+        # The mixed ones are asked for by side, the others by one list for both.
+        by_side = {"rx_path": [rx], "tx_path": [tx]} if rx != tx else {}
+        r = s.run_idle(one_lane(["l2swap"], mtu=9000, tx=out, path=rx, slots=16, **by_side))
+        check_frames(s.frames(out), wanted, out)
         ln = r.lane()
-        check_equal((ln["rx_path"], ln["tx_path"], ln["path_verdict"]), (path,) * 3, "paths")
         check_equal(ln["rx_packets"], len(given), "rx_packets")
         check_equal(ln["tx_packets"], len(given), "tx_packets")
-        check_equal(ln["rx_bytes"], sum(map(len, given)), "rx_bytes")
-        check_equal(ln["tx_bytes"], sum(map(len, given)), "tx_bytes")
-        check_equal(ln["host_bytes_copied"], 0, "host_bytes_copied")
+        check_equal(ln["rx_bytes"], whole, "rx_bytes")
+        check_equal(ln["tx_bytes"], whole, "tx_bytes")
+        judge_copies(ln, rx, tx, whole, whole)
         check_equal(r.drops(), {}, "drops")
-    direct = (s.path / "direct.pcap").read_bytes()
+    direct = (s.path / "direct-direct.pcap").read_bytes()
     check(len(direct) > 24 + sum(map(len, given)), "the output is too short")
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the libraries call and what they export, judged with nm.
 
-usage: symbols.py hot ALLOW LIBRARY...     calls of the hot libraries against the list
-       symbols.py exports LIBRARY...       every global symbol begins with mr_
-The list has one symbol a line and its reason after '#'. A call that is not listed
-fails, and so does a listed symbol that nobody calls any more.
+usage: symbols.py hot ALLOW SECTION LIBRARY... [-- BELOW...]  calls of the hot libraries against the list
+       symbols.py exports LIBRARY...             every global symbol begins with mr_
+       symbols.py only SYMBOL MEMBER LIBRARY...  nobody calls SYMBOL but that member
+The list has one symbol a line and its reason after '#', in sections: [SECTION] begins one.
+A call that is not listed in it fails, and so does a listed symbol that nobody calls any more. What BELOW defines may be
+called, and what it calls is judged elsewhere.
 """
 import subprocess
 import sys
@@ -27,11 +29,16 @@ def nm(library, *options):
             yield member, line.split()[0]
 
 
-def read_list(path, verdict):
-    listed = {}
+def read_list(path, section, verdict):
+    listed, inside = {}, None
     with open(path, encoding="utf-8") as f:
         for number, line in enumerate(f, 1):
             if not line.strip() or line.startswith("#"):
+                continue
+            if line.startswith("["):
+                inside = line.strip()
+                continue
+            if inside != f"[{section}]":
                 continue
             symbol, _, reason = line.partition("#")
             if not reason.strip():
@@ -42,11 +49,14 @@ def read_list(path, verdict):
     return listed
 
 
-def hot(path, libraries):
+def hot(path, section, libraries):
     verdict = tree.Verdict()
-    listed = read_list(path, verdict)
+    listed = read_list(path, section, verdict)
     own, calls = set(), {}
-    for library in libraries:
+    end = libraries.index("--") if "--" in libraries else len(libraries)
+    for library in libraries[end + 1 :]:
+        own.update(symbol for _, symbol in nm(library, "--defined-only"))
+    for library in libraries[:end]:
         own.update(symbol for _, symbol in nm(library, "--defined-only"))
         for member, symbol in nm(library, "--undefined-only"):
             calls.setdefault(symbol, member)
@@ -70,7 +80,26 @@ def exports(libraries):
     verdict.done("exported symbols")
 
 
+def only(symbol, member, libraries):
+    """The symbol is defined in one place and called from one; other members do not lead there."""
+    verdict = tree.Verdict()
+    defined, callers = 0, set()
+    for library in libraries:
+        defined += symbol in [s for _, s in nm(library, "--defined-only", "--extern-only")]
+        callers |= {m for m, s in nm(library, "--undefined-only") if s == symbol}
+        verdict.checked += 1
+    if defined != 1:
+        verdict.bad(f"{symbol} is defined {defined} times")
+    if not any(member in c for c in callers):
+        verdict.bad(f"{member} does not call {symbol}: this looks at nothing")
+    for caller in sorted(c for c in callers if member not in c):
+        verdict.bad(f"{caller}: calls {symbol}, which is {member}'s alone")
+    verdict.done(f"libraries in which {symbol} may be called")
+
+
 if sys.argv[1] == "hot":
-    hot(sys.argv[2], sys.argv[3:])
+    hot(sys.argv[2], sys.argv[3], sys.argv[4:])
+elif sys.argv[1] == "only":
+    only(sys.argv[2], sys.argv[3], sys.argv[4:])
 else:
     exports(sys.argv[2:])

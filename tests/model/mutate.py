@@ -14,8 +14,8 @@ LEFT = "\t\tif (left != MR_LEFT_NOT)\n\t\t\tbreak;\n"
 COUNT = "\t\tcount = in->count < w.lane->batch ? in->count : w.lane->batch;\n"
 DONE = "\t\t\tmr_store_release(&out->done, seq + 1);\n"
 PLAIN = "\t\t\tout->plain = (uint32_t)plain;\n"
-THREAD = "if (mr_kernel_view(lane, rx_port, &in[i], &v)) {\n\t\t\tfor (uint32_t s = 0; s < lane->chain_len; s++)"
-RESULT = "\t\tchanged |= mr_kernel_result(&out[i], &v, &in[i]);\n\t}\n\treturn changed;\n}\n\n/* Hands"
+THREAD = "if (mr_kernel_view(lane, rx_port, &in[i], to, &v))\n\t\t\t\tmr_kernel_chain_thread"
+RESULT = "\t\t\tchanged |= mr_kernel_result(&out[i], &v, &in[i]);\n\t\t\tfrom ="
 FULL = "\treturn mr_ring_outstanding(r) > r->mask;\n"
 
 FAULTS = {

@@ -490,3 +490,11 @@ void mr_device_load_16(const uint8_t *p, uint32_t ret_words[4])
 	simt_memory_plain(p, 16, false);
 	memcpy(ret_words, p, 16);
 }
+
+void mr_device_store_16(uint8_t *p, const uint32_t words[4])
+{
+	if ((uintptr_t)p % 16 != 0)
+		simt_fault("a 16-byte store to an address that is not a multiple of 16");
+	simt_memory_plain(p, 16, true);
+	memcpy(p, words, 16);
+}

@@ -24,6 +24,7 @@ void mr_device_store_relaxed(uint32_t *p, uint32_t v);
 void mr_device_store_relaxed_u64(uint64_t *p, uint64_t v);
 uint32_t mr_device_load_1(const uint8_t *p);
 void mr_device_load_16(const uint8_t *p, uint32_t ret_words[4]);
+void mr_device_store_16(uint8_t *p, const uint32_t words[4]);
 uint64_t mr_device_clock_ns(void);
 
 /* In the place of CUDA's. */

@@ -21,8 +21,8 @@ void simt_host_init(struct simt_host *h)
 	struct simt_arena *a = h->arena;
 	struct mr_err err;
 
-	if (mr_ring_init(&h->ring, a->in, NULL, a->out, SIMT_SLOTS, SIMT_BATCH, SIMT_FIRST_SEQ,
-		    &err) != 0)
+	if ((a->lane.tx_region != 0 ? mr_ring_init_tx : mr_ring_init)(&h->ring, a->in, NULL, a->out,
+		    SIMT_SLOTS, SIMT_BATCH, SIMT_FIRST_SEQ, &err) != 0)
 		abort();
 	a->lane.region = address(a->region);
 	a->lane.in = address(a->in);
@@ -32,8 +32,12 @@ void simt_host_init(struct simt_host *h)
 	a->lane.counters_acc = address(a->counters_acc);
 	a->lane.region_units = sizeof(a->region) / MR_UNIT;
 	a->lane.room = SIMT_ROOM;
-	a->lane.in_stride = MR_SLOT_BYTES(SIMT_BATCH);
-	a->lane.out_stride = MR_SLOT_BYTES(SIMT_BATCH);
+	a->lane.in_stride = h->ring.stride;
+	a->lane.out_stride = h->ring.stride;
+	if (a->lane.tx_region != 0) {
+		a->lane.tx_region = address(a->tx_region);
+		a->lane.tx_region_units = sizeof(a->tx_region) / MR_UNIT;
+	}
 	a->lane.slots = SIMT_SLOTS;
 	a->lane.batch = SIMT_BATCH;
 	a->lane.workers = h->workers;
@@ -56,12 +60,31 @@ static uint8_t *frame_of(const struct simt_host *h, const struct simt_packet *p)
 	return h->arena->region + (size_t)p->d.position * MR_UNIT + p->d.head;
 }
 
+static uint8_t *copy_of(const struct simt_host *h, const struct simt_packet *p)
+{
+	return h->arena->tx_region + (size_t)p->to * MR_UNIT + p->d.head;
+}
+
+/* A copy takes all the 16 bytes that the frame begins and ends in. */
+static void allow_copy(uint8_t *frame, uint32_t length, bool allowed)
+{
+	uint32_t before = (uint32_t)((uintptr_t)frame % 16);
+
+	simt_memory_allow(frame - before, (length + before + 15) / 16 * 16, allowed);
+}
+
 static void allow(const struct simt_host *h, const struct simt_slot *s, bool allowed)
 {
-	for (uint32_t i = 0; h->lanes && i < s->count; i++)
-		if (s->packet[i].good)
-			simt_memory_allow(
-				frame_of(h, &s->packet[i]), s->packet[i].d.length, allowed);
+	for (uint32_t i = 0; h->lanes && i < s->count; i++) {
+		const struct simt_packet *p = &s->packet[i];
+
+		if (p->good && !h->ring.tx_positions)
+			simt_memory_allow(frame_of(h, p), p->d.length, allowed);
+		if (!p->good || !p->to_good || !h->ring.tx_positions)
+			continue;
+		allow_copy(frame_of(h, p), p->d.length, allowed);
+		allow_copy(copy_of(h, p), p->d.length, allowed);
+	}
 }
 
 static void give(struct simt_host *h)
@@ -75,6 +98,9 @@ static void give(struct simt_host *h)
 		for (uint32_t k = 0; p->good && k < p->d.length; k++)
 			frame_of(h, p)[k] = p->frame[k];
 		d[i] = p->d;
+		if (h->ring.tx_positions)
+			mr_ring_tx_position(&h->ring, mr_ring_in(&h->ring, h->ring.head))[i] =
+				p->to;
 	}
 	allow(h, s, true);
 	mr_ring_give(&h->ring, s->count, s->rx_port);
@@ -93,6 +119,9 @@ static bool take(struct simt_host *h)
 		const struct simt_packet *p = &s->packet[i];
 
 		t->d[i] = mr_slot_desc_out(out)[i];
+		for (uint32_t k = 0;
+			h->ring.tx_positions && p->good && p->to_good && k < p->d.length; k++)
+			t->copy[i][k] = copy_of(h, p)[k];
 		for (uint32_t k = 0; p->good && k < p->d.length; k++)
 			t->buffer[i][k] = frame_of(h, p)[k];
 	}

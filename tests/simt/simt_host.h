@@ -23,8 +23,9 @@
 /* What host and lanes share. */
 struct simt_arena {
 	uint8_t region[SIMT_SLOTS * SIMT_BATCH * SIMT_ROOM] __attribute__((aligned(64)));
-	uint8_t in[SIMT_SLOTS * MR_SLOT_BYTES(SIMT_BATCH)] __attribute__((aligned(64)));
-	uint8_t out[SIMT_SLOTS * MR_SLOT_BYTES(SIMT_BATCH)] __attribute__((aligned(64)));
+	uint8_t tx_region[SIMT_SLOTS * SIMT_BATCH * SIMT_ROOM] __attribute__((aligned(64)));
+	uint8_t in[SIMT_SLOTS * MR_SLOT_BYTES_TX(SIMT_BATCH)] __attribute__((aligned(64)));
+	uint8_t out[SIMT_SLOTS * MR_SLOT_BYTES_TX(SIMT_BATCH)] __attribute__((aligned(64)));
 	struct mr_host_ctl host __attribute__((aligned(64)));
 	struct mr_worker_ctl ctl[SIMT_WORKERS];
 	uint64_t counters_out[SIMT_WORKERS][MR_COUNTERS_MAX];
@@ -38,6 +39,8 @@ struct simt_arena {
 struct simt_packet {
 	struct mr_desc_in d;
 	bool good;
+	uint32_t to;  /* position of the buffer that it is to be copied to */
+	bool to_good; /* that is one */
 	uint8_t frame[SIMT_ROOM];
 };
 
@@ -51,6 +54,7 @@ struct simt_slot {
 struct simt_taken {
 	uint32_t plain;
 	struct mr_desc_out d[SIMT_BATCH];
+	uint8_t copy[SIMT_BATCH][SIMT_ROOM];   /* where there is one */
 	uint8_t buffer[SIMT_BATCH][SIMT_ROOM]; /* of good packets, as far as there was a frame */
 };
 
@@ -72,7 +76,8 @@ struct simt_host {
 	struct simt_outcome *outcome;
 };
 
-/* Lays out the arena for a run; chain and counters are the caller's. */
+/* Lays out the arena for a run; chain and counters are the caller's. With a tx_region other
+ * than 0 in the chain's lane, frames are copied. */
 void simt_host_init(struct simt_host *h);
 /* A step of the run against lanes, for struct simt_grid; argument is the simt_host. */
 bool simt_host_step(void *argument);

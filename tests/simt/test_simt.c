@@ -102,6 +102,14 @@ static struct mr_desc_in friendly(uint32_t position)
 	return (struct mr_desc_in){position, (uint16_t)length, (uint16_t)head};
 }
 
+/* A buffer to be copied to that is none. */
+static uint32_t hostile_copy(void)
+{
+	const uint32_t units = sizeof(arena.tx_region) / MR_UNIT;
+
+	return draw(2) == 0 ? UINT32_MAX - draw(3) : units - SIMT_ROOM / MR_UNIT + 1 + draw(16);
+}
+
 static void fill(uint8_t *frame)
 {
 	uint32_t kind = draw(8);
@@ -125,6 +133,8 @@ static void make_slots(void)
 
 			p->good = draw(8) >= bad;
 			p->d = p->good ? friendly(position) : hostile(position);
+			p->to_good = draw(16) != 0;
+			p->to = p->to_good ? position : hostile_copy();
 			fill(p->frame);
 		}
 	}
@@ -156,7 +166,8 @@ static bool runs_in(const struct mr_stage_desc *stage, enum mr_work work)
 static struct mr_lane_dev make_chain(
 	enum mr_work work, uint32_t length, const struct mr_stage_desc *only)
 {
-	struct mr_lane_dev lane = {0};
+	/* Half of the lanes copy. */
+	struct mr_lane_dev lane = {.tx_region = draw(2)};
 	uint32_t base = 0;
 
 	if (only != NULL)
@@ -175,6 +186,7 @@ static void prepare(const struct mr_lane_dev *lane, uint32_t workers, struct sim
 {
 	memset(&arena, 0, sizeof(arena));
 	memset(arena.region, 0xee, sizeof(arena.region));
+	memset(arena.tx_region, 0xdd, sizeof(arena.tx_region));
 	memset(o, 0, sizeof(*o));
 	arena.lane = *lane;
 	host = (struct simt_host){.arena = &arena,
@@ -193,6 +205,7 @@ static const char *run_lanes(const struct mr_lane_dev *lane, const struct shape 
 	host.lanes = true;
 	simt_memory_init(&arena, sizeof(arena));
 	simt_memory_allow(arena.region, sizeof(arena.region), false);
+	simt_memory_allow(arena.tx_region, sizeof(arena.tx_region), false);
 	return simt_run(&(struct simt_grid){
 		.entry = s->work == MR_WORK_WARP ? entry_warp : entry_thread,
 		.argument = &arena.launch,
@@ -213,7 +226,7 @@ static void run_host(const struct mr_lane_dev *lane, const struct shape *s)
 
 static void compare(const struct mr_lane_dev *lane, const struct shape *s, uint64_t seed)
 {
-	static uint8_t region[sizeof(arena.region)];
+	static uint8_t region[sizeof(arena.region)], tx_region[sizeof(arena.tx_region)];
 	const char *fault;
 
 	make_slots();
@@ -225,7 +238,9 @@ static void compare(const struct mr_lane_dev *lane, const struct shape *s, uint6
 			lane->chain_len == 0 ? "none" : mr_stage_at(lane->chain[0].stage)->name,
 			fault);
 	memcpy(region, arena.region, sizeof(region));
+	memcpy(tx_region, arena.tx_region, sizeof(tx_region));
 	run_host(lane, s);
+	assert_memory_equal(tx_region, arena.tx_region, sizeof(tx_region));
 	assert_memory_equal(region, arena.region, sizeof(region));
 	assert_memory_equal(by_lanes.slot, by_host.slot, sizeof(by_host.slot));
 	assert_memory_equal(by_lanes.counters, by_host.counters, sizeof(by_host.counters));
@@ -369,6 +384,7 @@ static void every_stage_alone_does_on_lanes_what_it_does_on_the_host(void **stat
 
 				drawn = seed * 100 + i * 10 + k;
 				lane = make_chain(shapes[k].work, 1, stage);
+				lane.tx_region = seed;
 				compare(&lane, &shapes[k], seed);
 			}
 		}

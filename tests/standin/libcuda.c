@@ -274,6 +274,9 @@ ENTRY(cuFlushGPUDirectRDMAWrites, (unsigned int target, unsigned int scope),
 ENTRY(cuStreamWaitValue32_v2,
 	(mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags),
 	mr_sim_stream_wait_value(stream, ptr, value, flags))
+ENTRY(cuStreamWriteValue32_v2,
+	(mr_cu_stream stream, mr_cu_deviceptr ptr, uint32_t value, unsigned int flags),
+	mr_sim_stream_write_value(stream, ptr, value, flags))
 ENTRY(cuMemGetHandleForAddressRange,
 	(void *ret_handle, mr_cu_deviceptr ptr, size_t bytes, unsigned int type,
 		unsigned long long flags),

@@ -99,4 +99,5 @@ STANDIN(cuMemcpyDtoHAsync_v2)
 STANDIN(cuFlushGPUDirectRDMAWrites)
 #endif
 STANDIN(cuStreamWaitValue32_v2)
+STANDIN(cuStreamWriteValue32_v2)
 STANDIN(cuMemGetHandleForAddressRange)

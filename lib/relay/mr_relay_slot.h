@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_relay_slot - the steps of a relay, for its own loop and for lib/staged's.
+ *
+ * Thread   the lane's core.
+ */
+#ifndef MR_RELAY_SLOT_H
+#define MR_RELAY_SLOT_H
+
+#include "mr_lane_turn.h"
+#include "mr_relay.h"
+
+/* Whether rx gave a slot that the relay has not given on. */
+static inline bool mr_relay_waits(const struct mr_relay *r)
+{
+	return r->kernel.head != r->lane->ring.head;
+}
+
+/* What the lane keeps of slot number seq. */
+static inline struct mr_ring_note *mr_relay_note(const struct mr_relay *r, uint32_t seq)
+{
+	return &r->lane->slots[seq & r->kernel.mask];
+}
+
+static inline struct rte_mbuf **mr_relay_tx_mbufs(const struct mr_relay *r, uint32_t seq)
+{
+	return &r->tx_mbufs[(size_t)(seq & r->kernel.mask) * r->kernel.batch];
+}
+
+/*
+ * mr_relay_describe writes the descriptors of the next slot for the kernel; frames that
+ * are to leave from other memory get a buffer there, or are dropped if there is none.
+ */
+void mr_relay_describe(struct mr_relay *r);
+
+/* mr_relay_results hands the verdicts of the slot that the kernel did to tx, not yet the slot. */
+void mr_relay_results(struct mr_relay *r);
+
+/* mr_relay_return hands that slot itself back: tx finds it done. */
+void mr_relay_return(struct mr_relay *r);
+
+#endif
