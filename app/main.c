@@ -24,6 +24,14 @@ static const struct mr_cmd cmds[] = {
 	{"gen", "CONFIG [--json] [--name NAME]",
 		"send numbered packets at intended times and verify what comes back", mr_cmd_gen},
 	{"stages", "[--json]", "list the stages with their parameters and counters", mr_cmd_stages},
+	{"bench",
+		"crossover [--quick] [--json] [--output FILE] [--csv FILE] [--plot FILE.svg] "
+		"[--sizes LIST] [--batches LIST] [--touched LIST] [--paths LIST] [--repeats N] "
+		"[--run-ms N] [--slots N] [--core N] [--seed N] [--device DEVICE | --virtual "
+		"MACHINE] "
+		"| compare A B [--json]",
+		"measure the paths beside each other, or compare two such measurements",
+		mr_cmd_bench},
 };
 
 static void print_help(FILE *f)

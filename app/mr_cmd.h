@@ -39,6 +39,7 @@ int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stats(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_gen(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_bench(const struct mr_cmd *self, int argc, char **argv);
 
 /* Prints "usage: millrace NAME USAGE" to stderr and returns MR_EXIT_USAGE. */
 int mr_cmd_usage(const struct mr_cmd *self);
