@@ -9,6 +9,8 @@
 /* A software device's workers wait for a core like anybody else. */
 #define HELLO_MS 1000u
 #define HELLO_MS_SIM 10000u
+/* Of the time between two looks no more counts: where this thread waits for a core, others do. */
+#define LOOK_STEP_NS 5000000u
 
 const char *mr_gpu_kernel_name(enum mr_work work)
 {
@@ -92,11 +94,14 @@ static int look(struct mr_gpu *g, uint64_t waited_ns, struct mr_err *err)
 /* The host is there for all of them, whichever is late. */
 static int wait_hello(struct mr_gpu *const *gpus, uint32_t count, struct mr_err *err)
 {
-	uint64_t start_ns = mr_clock_ns();
+	uint64_t waited_ns = 0, look_ns = mr_clock_ns();
 
 	for (;;) {
-		uint64_t waited_ns = mr_clock_ns() - start_ns;
+		const uint64_t now = mr_clock_ns(), step = now - look_ns;
 		bool missing = false;
+
+		waited_ns += step < LOOK_STEP_NS ? step : LOOK_STEP_NS;
+		look_ns = now;
 
 		for (uint32_t i = 0; i < count; i++) {
 			int rc = look(gpus[i], waited_ns, err);

@@ -7,7 +7,7 @@
  * The first line names the device; with --name there is no other. Then one line per
  * measurement: a name, what was varied, what came out. Times are of this thread's clock,
  * which plays the lane; ratios are of one run. On the software device every line says so:
- * its figures are the software's.
+ * its figures are the software's, with fewer samples, two workers and a small product.
  *
  *     round_trip   give a slot, see it done: CPU -> kernel -> CPU, 1 to 16 in flight
  *     batches      slots a second that one thread can give and take
@@ -16,6 +16,7 @@
  *     starts       persistent kernel, one launch per batch, and a graph, side by side
  *     gemm         what a polling grid costs a matrix product beside it
  */
+#include "mr_sim_image.h"
 #include "rig.h"
 
 #include <dlfcn.h>
@@ -82,9 +83,17 @@ static int by_size(const void *a, const void *b)
 static void print_quantiles(uint64_t *ns, uint32_t n)
 {
 	qsort(ns, n, sizeof(*ns), by_size);
-	printf(" p50 %llu p99 %llu p99.9 %llu max %llu ns, %u samples\n",
+	printf(" p50 %llu p99 %llu p99.9 %llu max %llu ns, p99.9 is %.1f of p50, %u samples\n",
 		(unsigned long long)ns[n / 2], (unsigned long long)ns[(uint64_t)n * 99 / 100],
-		(unsigned long long)ns[(uint64_t)n * 999 / 1000], (unsigned long long)ns[n - 1], n);
+		(unsigned long long)ns[(uint64_t)n * 999 / 1000], (unsigned long long)ns[n - 1],
+		(double)ns[(uint64_t)n * 999 / 1000] / (double)ns[n / 2], n);
+}
+
+/* The workers of a software device may need this core. */
+static void let_others(void)
+{
+	if (device.sim)
+		sched_yield();
 }
 
 /* Keeps `flying` slots outstanding until `samples` came back; ns may be NULL. */
@@ -102,8 +111,7 @@ static uint64_t cycle(
 			gave++;
 		}
 		if (mr_ring_take(&r->ring) == NULL) {
-			if (device.sim)
-				sched_yield();
+			let_others();
 		} else {
 			if (ns != NULL)
 				ns[taken] = mr_clock_ns() - given[r->ring.tail % 256];
@@ -120,13 +128,13 @@ static void round_trip(uint32_t count, uint32_t flying, bool mapped)
 	uint64_t *ns = calloc(samples, sizeof(*ns));
 	struct rig r;
 
-	make(&r, 16, 64, flying, FORWARD, false, mapped, 64);
+	make(&r, 16, 64, flying < most_workers ? flying : most_workers, FORWARD, false, mapped, 64);
 	rig_start(&r);
 	cycle(&r, flying, count, samples / 10, NULL);
 	cycle(&r, flying, count, samples, ns);
 	rig_stop(&r);
 	begin_line("round_trip");
-	printf(" packets %u in_flight %u ready %s:", count, flying,
+	printf(" packets %u in_flight %u workers %u ready %s:", count, flying, r.plan.workers,
 		r.in_map != NULL ? "device" : "host");
 	print_quantiles(ns, samples);
 	rig_free(&r);
@@ -240,7 +248,7 @@ static uint64_t once(struct rig *r, uint32_t count, void *exec, const struct gra
 		rig_launch(r);
 	for (uint32_t s = 0; s < p->slots; s++)
 		while (mr_load_acquire(&mr_ring_out(&r->ring, s)->done) != s + 1)
-			;
+			let_others();
 	return mr_clock_ns() - began;
 }
 
@@ -260,7 +268,7 @@ static void *capture(struct rig *r, const struct graph_api *g)
 
 static void starts(uint32_t packets)
 {
-	uint32_t samples = quick ? 50 : 5000;
+	uint32_t samples = quick ? 50 : device.sim ? 500 : 5000;
 	uint32_t batch = packets < 1024 ? packets : 1024, slots = packets / batch;
 	uint64_t *ns = calloc(samples, sizeof(*ns));
 	struct graph_api graphs;
@@ -277,6 +285,8 @@ static void starts(uint32_t packets)
 		while (mr_ring_outstanding(&r.ring) != 0)
 			if (mr_ring_take(&r.ring) != NULL)
 				mr_ring_release(&r.ring);
+			else
+				let_others();
 		ns[i] = mr_clock_ns() - began;
 	}
 	rig_stop(&r);
@@ -287,8 +297,12 @@ static void starts(uint32_t packets)
 	for (uint32_t graph = 0; graph < 2; graph++) {
 		void *exec = NULL;
 
-		if (graph == 1 && !load_graphs(&graphs))
+		if (graph == 1 && !load_graphs(&graphs)) {
+			begin_line("starts");
+			printf(" graph, %u packets: left out, this device has no graphs\n",
+				packets);
 			break;
+		}
 		make(&r, slots < 2 ? 2 : slots, batch, slots < 2 ? 2 : slots, SWAP, false, false,
 			64);
 		mr_store_relaxed(&r.host_ctl->exit, 1);
@@ -311,7 +325,30 @@ struct gemm {
 	mr_cu_stream stream;
 	mr_cu_deviceptr a, b, c;
 	uint32_t n;
+	uint64_t host; /* its own address, for a software device */
 };
+
+/* gemm.cu on a software device: one block, which is one thread. */
+static void gemm_sim(uint64_t argument, uint32_t block, const struct mr_sim_orders *orders)
+{
+	const struct gemm *m = (const struct gemm *)(uintptr_t)argument;
+	const float *a = (const float *)(uintptr_t)m->a, *b = (const float *)(uintptr_t)m->b;
+	float *c = (float *)(uintptr_t)m->c;
+
+	(void)block;
+	(void)orders;
+	for (uint32_t row = 0; row < m->n; row++)
+		for (uint32_t column = 0; column < m->n; column++) {
+			float sum = 0;
+
+			for (uint32_t k = 0; k < m->n; k++)
+				sum += a[row * m->n + k] * b[k * m->n + column];
+			c[row * m->n + column] = sum;
+		}
+}
+
+static const struct mr_sim_kernel gemm_sim_kernels[] = {{"gemm", gemm_sim}};
+static const struct mr_sim_image gemm_sim_image = {MR_SIM_IMAGE_MAGIC, 1, gemm_sim_kernels};
 
 static void *read_file(const char *path)
 {
@@ -331,23 +368,30 @@ static void *read_file(const char *path)
 
 static double gemm_ms(struct gemm *m, uint32_t rounds)
 {
-	void *params[] = {&m->a, &m->b, &m->c, &m->n};
+	void *params[] = {&m->a, &m->b, &m->c, &m->n}, *sim[] = {&m->host};
+	const uint32_t tiles = device.sim ? 1 : m->n / 32, side = device.sim ? 1 : 32;
 	const uint64_t began = mr_clock_ns();
 
-	for (uint32_t i = 0; i < rounds; i++)
+	for (uint32_t i = 0; i < rounds; i++) {
 		RIG_CU(&device,
-			cuLaunchKernel(m->function, m->n / 32, m->n / 32, 1, 32, 32, 1, 0,
-				m->stream, params, NULL));
+			cuLaunchKernel(m->function, tiles, tiles, 1, side, side, 1, 0, m->stream,
+				device.sim ? sim : params, NULL));
+		/* A software device's stream holds one kernel. */
+		if (device.sim)
+			RIG_CU(&device, cuStreamSynchronize(m->stream));
+	}
 	RIG_CU(&device, cuStreamSynchronize(m->stream));
 	return (double)(mr_clock_ns() - began) / 1e6 / rounds;
 }
 
 static void gemm(const char *path)
 {
-	struct gemm m = {.n = 4096};
+	struct gemm m = {.n = device.sim ? 128 : 4096};
 	mr_cu_module module;
-	void *image = read_file(path);
+	const void *image = device.sim ? &gemm_sim_image : read_file(path);
 	double alone, beside;
+
+	m.host = (uint64_t)(uintptr_t)&m;
 
 	RIG_CU(&device, cuModuleLoadData(&module, image));
 	RIG_CU(&device, cuModuleGetFunction(&m.function, module, "gemm"));
@@ -400,18 +444,17 @@ int main(int argc, char **argv)
 		most_workers = 2;
 	for (int mapped = device.can_map; mapped >= 0; mapped--)
 		for (uint32_t count = 1; count <= 64; count += 63)
-			for (uint32_t flying = 1; flying <= most_workers; flying *= 2)
+			for (uint32_t flying = 1; flying <= 16; flying *= 2)
 				round_trip(count, flying, mapped != 0);
 	batches();
 	asymptote(false);
 	asymptote(true);
 	swap();
-	for (uint32_t packets = 8; packets <= (device.sim ? 1024 : 4096); packets *= 8)
+	for (uint32_t packets = 8; packets <= 4096; packets *= 2)
 		starts(packets);
-	if (gemm_path != NULL && !device.sim)
+	if (gemm_path != NULL || device.sim)
 		gemm(gemm_path);
 	else
-		printf("gemm left out: %s\n",
-			device.sim ? "the software device has no other work" : "no --gemm image");
+		printf("gemm left out: no --gemm image\n");
 	return 0;
 }

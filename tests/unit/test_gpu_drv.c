@@ -657,7 +657,10 @@ static void *allocate_and_free(void *arg)
 	return (void *)wrong;
 }
 
-/* DPDK drivers/gpu/cuda/cuda.c:584: no lock guards the list. */
+/*
+ * DPDK drivers/gpu/cuda/cuda.c:584: no lock guards the list. Without one it is ThreadSanitizer that
+ * finds it, in the build that has it.
+ */
 static void threads_share_the_list(void **state)
 {
 	pthread_t thread[4];
