@@ -2,19 +2,32 @@
 #include "mr_cmd.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* The words of a parameter that takes one of a set, NULL behind the last. */
+static const char *param_word(const struct mr_param_desc *p, uint32_t i)
+{
+	if (p->type == MR_PARAM_WORD)
+		return p->words[i];
+	return p->type == MR_PARAM_REASON && i < MR_REASON_COUNT ? mr_reason_name((enum mr_reason)i)
+								 : NULL;
+}
+
 static void print_param(const struct mr_param_desc *p)
 {
-	printf("    %-10s %s", p->name, p->help);
-	if (p->type == MR_PARAM_U32)
-		printf("; %u to %u", p->min, p->max);
-	else
-		for (uint32_t i = 0; i < MR_REASON_COUNT; i++)
-			printf("%s%s", i == 0 ? "; " : ", ", mr_reason_name((enum mr_reason)i));
-	printf("%s%s; default %s\n", *p->unit != '\0' ? " " : "", p->unit, p->def);
+	printf("    %-12s %s; %s%s", p->name, p->help, mr_param_type_name(p->type),
+		p->list_max > 0 ? "s" : "");
+	for (uint32_t i = 0; param_word(p, i) != NULL; i++)
+		printf("%s%s", i == 0 ? ": " : ", ", param_word(p, i));
+	if (p->list_max > 0)
+		printf(", at most %u", p->list_max);
+	if (p->max > 0)
+		printf(", %" PRIu64 " to %" PRIu64, p->min, p->max);
+	printf("%s%s; default %s\n", *p->unit != '\0' ? " " : "", p->unit,
+		*p->def != '\0' ? p->def : "none");
 }
 
 static void print_stage(const struct mr_stage_desc *s)
@@ -29,26 +42,26 @@ static void print_stage(const struct mr_stage_desc *s)
 	if (s->counters_count > 0)
 		printf("  counters\n");
 	for (uint32_t i = 0; i < s->counters_count; i++)
-		printf("    %-10s %s\n", s->counters[i].name, s->counters[i].help);
+		printf("    %-12s %s\n", s->counters[i].name, s->counters[i].help);
 }
 
 static json_t *param_json(const struct mr_param_desc *p)
 {
 	json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", p->name, "type",
-		p->type == MR_PARAM_U32 ? "number" : "reason", "default", p->def, "unit", p->unit,
-		"help", p->help);
+		mr_param_type_name(p->type), "default", p->def, "unit", p->unit, "help", p->help);
+	json_t *words = json_array();
 
-	if (p->type == MR_PARAM_U32) {
-		json_object_set_new(j, "min", json_integer(p->min));
-		json_object_set_new(j, "max", json_integer(p->max));
-	} else {
-		json_t *words = json_array();
-
-		for (uint32_t i = 0; i < MR_REASON_COUNT; i++)
-			json_array_append_new(
-				words, json_string(mr_reason_name((enum mr_reason)i)));
-		json_object_set_new(j, "words", words);
+	if (p->max > 0) {
+		json_object_set_new(j, "min", json_integer((json_int_t)p->min));
+		json_object_set_new(j, "max", json_integer((json_int_t)p->max));
 	}
+	if (p->list_max > 0)
+		json_object_set_new(j, "list_max", json_integer(p->list_max));
+	for (uint32_t i = 0; param_word(p, i) != NULL; i++)
+		json_array_append_new(words, json_string(param_word(p, i)));
+	if (json_array_size(words) > 0)
+		json_object_set(j, "words", words);
+	json_decref(words);
 	return j;
 }
 

@@ -83,7 +83,8 @@ struct mr_config_queue {
 struct mr_config_param {
 	uint32_t line;
 	char *key;
-	char *value;
+	char *value;  /* a list has commas between its values */
+	bool is_list; /* written as one */
 };
 
 struct mr_config_stage {

@@ -6,44 +6,39 @@
 #include <stdio.h>
 #include <string.h>
 
-static void plan_stage(struct mr_plan_work *w, uint32_t lane, uint32_t i)
+static void plan_stage(
+	struct mr_plan_work *w, uint32_t lane, uint32_t i, const struct mr_param_env *env)
 {
 	const struct mr_config_stage *c = &w->cfg->lanes[lane].stages[i];
 	struct mr_plan_stage *s = &w->plan->lanes[lane].stages[i];
-	char key[96];
 	size_t used = 0;
 
 	mr_stage_param_defaults(s->desc, s->params);
 	for (uint32_t k = 0; k < c->params_count; k++) {
+		const struct mr_config_param *given = &c->params[k];
+		const struct mr_param_desc *p = mr_stage_param_find(s->desc, given->key);
 		struct mr_err err;
+		char key[96];
 
-		if (mr_stage_param_set(
-			    s->desc, c->params[k].key, c->params[k].value, s->params, &err) == 0)
+		snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.%s", lane, i, given->key);
+		if (given->is_list && p != NULL && p->list_max == 0) {
+			mr_plan_refuse(w, key, p->help, "must be a single value, not a list");
 			continue;
-		snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.%s", lane, i,
-			c->params[k].key);
+		}
+		if (mr_stage_param_set(s->desc, given->key, given->value, env, s->params, &err) ==
+			0)
+			continue;
 		mr_plan_refuse(w, key, "see millrace stages", "%s", err.msg);
 	}
-	for (uint32_t k = 0; k < s->desc->params_count; k++) {
+	for (uint32_t k = 0; k < s->desc->params_count && used < sizeof(s->text); k++) {
 		const struct mr_param_desc *p = &s->desc->params[k];
-		uint32_t v;
+		char value[MR_TEXT_MAX];
+		int n;
 
-		memcpy(&v, s->params + p->offset, sizeof(v));
-		if (p->type == MR_PARAM_REASON)
-			used += (size_t)snprintf(s->text + used, sizeof(s->text) - used, "%s%s=%s",
-				k > 0 ? " " : "", p->name, mr_reason_name((enum mr_reason)v));
-		else
-			used += (size_t)snprintf(s->text + used, sizeof(s->text) - used, "%s%s=%u",
-				k > 0 ? " " : "", p->name, v);
-		if (used >= sizeof(s->text))
-			used = sizeof(s->text) - 1;
-		if (s->desc->id != MR_STAGE_forward || strcmp(p->name, "port") != 0 ||
-			v < w->plan->lanes[lane].tx_count)
-			continue;
-		snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.port", lane, i);
-		mr_plan_refuse(w, key, "count from 0 in the lane's tx list",
-			"forward to entry %u, but the tx list has %u", v,
-			w->plan->lanes[lane].tx_count);
+		mr_param_print(p, s->params, env, value, sizeof(value));
+		n = snprintf(s->text + used, sizeof(s->text) - used, "%s%s=%s", k > 0 ? " " : "",
+			p->name, value);
+		used += n > 0 ? (size_t)n : 0;
 	}
 }
 
@@ -51,8 +46,12 @@ void mr_plan_stages(struct mr_plan_work *w, uint32_t lane)
 {
 	const struct mr_config_lane *c = &w->cfg->lanes[lane];
 	struct mr_plan_lane *l = &w->plan->lanes[lane];
+	const char *tx[MR_TX_MAX];
+	const struct mr_param_env env = {tx, c->tx_count};
 	char key[96];
 
+	for (uint32_t t = 0; t < c->tx_count; t++)
+		tx[t] = c->tx[t].port;
 	l->stages_count = c->stages_count;
 	for (uint32_t i = 0; i < c->stages_count; i++) {
 		char hint[128] = "see millrace stages";
@@ -64,7 +63,7 @@ void mr_plan_stages(struct mr_plan_work *w, uint32_t lane)
 			l->counters_count += l->stages[i].desc->counters_count;
 			if (l->stages[i].desc->work > l->work)
 				l->work = l->stages[i].desc->work;
-			plan_stage(w, lane, i);
+			plan_stage(w, lane, i, &env);
 			continue;
 		}
 		mr_nearest_init(&n, c->stages[i].use);

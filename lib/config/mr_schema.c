@@ -271,6 +271,30 @@ static uint64_t size_value(const char *text)
 	return v << (*end == 'K' ? 10 : *end == 'M' ? 20 : 30);
 }
 
+/* A parameter as the stage's table takes it: a list is its values with commas between. */
+static char *param_text(const struct mr_yaml_node *node)
+{
+	size_t bytes = 1;
+	char *text, *at;
+
+	if (node->type != MR_YAML_LIST)
+		return strdup(node->text);
+	for (const struct mr_yaml_node *n = node->child; n != NULL; n = n->next)
+		bytes += n->bytes + 1;
+	text = malloc(bytes);
+	if (text == NULL)
+		return NULL;
+	at = text;
+	for (const struct mr_yaml_node *n = node->child; n != NULL; n = n->next) {
+		if (n != node->child)
+			*at++ = ',';
+		memcpy(at, n->text, n->bytes);
+		at += n->bytes;
+	}
+	*at = '\0';
+	return text;
+}
+
 static int fill_params(const struct mr_yaml_node *node, const struct mr_schema_row *row, char *base)
 {
 	struct mr_config_param *p;
@@ -285,8 +309,9 @@ static int fill_params(const struct mr_yaml_node *node, const struct mr_schema_r
 	memcpy(base + row->count_offset, &node->count, sizeof(uint32_t));
 	for (const struct mr_yaml_node *n = node->child; n != NULL; n = n->next, i++) {
 		p[i].line = n->line;
+		p[i].is_list = n->type == MR_YAML_LIST;
 		p[i].key = strdup(n->key);
-		p[i].value = strdup(n->text);
+		p[i].value = param_text(n);
 		if (p[i].key == NULL || p[i].value == NULL)
 			return -ENOMEM;
 	}

@@ -278,6 +278,24 @@ static bool is_duplicate(const struct mr_yaml_node *map, const struct mr_yaml_no
 	return false;
 }
 
+/* One value, or a list of them. */
+static void check_param(const struct place *at)
+{
+	uint32_t i = 0;
+
+	if (at->node->type != MR_YAML_LIST) {
+		check_scalar(at);
+		return;
+	}
+	for (const struct mr_yaml_node *n = at->node->child; n != NULL; n = n->next, i++) {
+		char path[PATH_BYTES];
+		struct place item = {at->schema, at->row, n, path, at->ps};
+
+		entry(path, at->path, i);
+		check_scalar(&item);
+	}
+}
+
 static void check_params(const struct place *at)
 {
 	const struct mr_yaml_node *map = at->node;
@@ -296,7 +314,7 @@ static void check_params(const struct place *at)
 			mr_problem_add(at->ps, n->line, path, "see millrace stages",
 				"'%.40s' is not the name of a parameter", n->key);
 		else if (!is_duplicate(map, n, path, at->ps))
-			check_scalar(&value);
+			check_param(&value);
 	}
 }
 

@@ -40,7 +40,7 @@
 #define MR_TX_MAX 16u       /* entries of a lane's tx list; bits of a port mask */
 #define MR_CHAIN_MAX 8u     /* stages per chain */
 #define MR_WORKERS_MAX 64u  /* workers per lane */
-#define MR_PARAM_BYTES 64u  /* a stage's parameters */
+#define MR_PARAM_BYTES 512u /* a stage's parameters */
 #define MR_COUNTERS_MAX 64u /* counters of all stages of a lane, 64 bits each */
 #define MR_FRAME_MIN 14u    /* Ethernet header; shorter frames are runts */
 
@@ -177,8 +177,8 @@ MR_ABI_ASSERT(sizeof(struct mr_slot_in) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_slot_out) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_host_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_worker_ctl) == 64);
-MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 72);
-MR_ABI_ASSERT(sizeof(struct mr_lane_dev) == 7 * 8 + 12 * 4 + 72 * MR_CHAIN_MAX);
+MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 8 + MR_PARAM_BYTES);
+MR_ABI_ASSERT(sizeof(struct mr_lane_dev) == 7 * 8 + 12 * 4 + (8 + MR_PARAM_BYTES) * MR_CHAIN_MAX);
 MR_ABI_ASSERT(sizeof(struct mr_worker_map) == 8);
 MR_ABI_ASSERT(sizeof(struct mr_launch) == 40);
 

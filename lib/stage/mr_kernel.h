@@ -37,6 +37,8 @@
 #include "mr_stage_l2swap.cu"
 #include "mr_stage_drop.cu"
 #include "mr_stage_checksum.cu"
+#include "mr_stage_match.cu"
+#include "mr_stage_reflect.cu"
 
 #if defined(__CUDA_ARCH__)
 #define MR_KERNEL_SHARED __shared__

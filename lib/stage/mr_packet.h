@@ -28,6 +28,7 @@
 #ifndef MR_PACKET_H
 #define MR_PACKET_H
 
+#include "mr_param.h"
 #include "mr_ring_abi.h"
 #include "mr_sync.h"
 
@@ -181,6 +182,18 @@ MR_HD int mr_view_resize(struct mr_view *v, uint32_t length)
 	return 1;
 }
 
+/* mr_get_ip reads an IPv4 (family 4) or IPv6 (6) address; family 0: it is not there whole. */
+MR_HD struct mr_ip mr_get_ip(const struct mr_view *v, uint32_t at, uint32_t family)
+{
+	uint32_t words = family == 4 ? 1 : 4;
+	struct mr_ip ip;
+
+	ip.family = mr_has(v, at, words * 4) ? family : 0;
+	for (uint32_t i = 0; i < 4; i++)
+		ip.word[i] = i < words ? mr_get_be32(v, at + 4 * i) : 0;
+	return ip;
+}
+
 /* EtherTypes (IEEE 802 numbers), IP protocols and UDP ports (IANA) that the walk knows. */
 #define MR_ETHER_IPV4 0x0800u
 #define MR_ETHER_ARP 0x0806u
@@ -236,6 +249,21 @@ struct mr_headers {
 	uint32_t payload;   /* behind the UDP, TCP or ICMP header (8 bytes of the last) */
 	uint32_t end;       /* of the innermost header with a length; the frame's without */
 };
+
+/* mr_walked_source and mr_walked_target give the IP addresses that were found; family 0: none. */
+MR_HD struct mr_ip mr_walked_source(const struct mr_view *v, const struct mr_headers *h)
+{
+	if ((h->has & MR_HAS_IPV4) != 0)
+		return mr_get_ip(v, h->l3 + 12, 4);
+	return mr_get_ip(v, h->l3 + 8, (h->has & MR_HAS_IPV6) != 0 ? 6 : 0);
+}
+
+MR_HD struct mr_ip mr_walked_target(const struct mr_view *v, const struct mr_headers *h)
+{
+	if ((h->has & MR_HAS_IPV4) != 0)
+		return mr_get_ip(v, h->l3 + 16, 4);
+	return mr_get_ip(v, h->l3 + 24, (h->has & MR_HAS_IPV6) != 0 ? 6 : 0);
+}
 
 /* The Ethernet frame in a VXLAN packet begins here; mr_walk() from here walks that. */
 MR_HD uint32_t mr_vxlan_inner(const struct mr_headers *h)

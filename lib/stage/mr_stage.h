@@ -28,6 +28,9 @@
  * nothing, and between two stages of a chain the kernel does it. No allocation, no
  * printing, no recursion, no globals.
  *
+ * Parameters. A stage declares a struct and a table (mr_param.h); the struct is what
+ * ctx->params points at.
+ *
  * Counters. mr_count() adds to one of the stage's own counters. They are summed
  * over workers by the host.
  */
@@ -35,6 +38,7 @@
 #define MR_STAGE_H
 
 #include "mr_packet.h"
+#include "mr_param.h"
 #include "mr_ring_abi.h"
 #include "mr_sum.h"
 #include "mr_sync.h"
@@ -72,6 +76,14 @@ MR_HD void mr_count(const struct mr_ctx *ctx, uint32_t i, uint64_t add)
 #else
 	ctx->counters[i] += add;
 #endif
+}
+
+/* mr_send ends the chain: the packet goes to entry `port` of the lane's tx list. */
+MR_HD enum mr_flow mr_send(struct mr_view *v, uint32_t port)
+{
+	v->verdict = MR_TX;
+	v->port = (uint8_t)port;
+	return MR_STOP;
 }
 
 /* mr_drop ends the chain: the packet is freed and counted as gpu_drop_<reason>. */
@@ -128,22 +140,6 @@ MR_HD uint64_t mr_group_sum(const struct mr_ctx *ctx, uint64_t v)
 
 #include <stdbool.h>
 
-enum mr_param_type {
-	MR_PARAM_U32,    /* decimal; stored as uint32_t */
-	MR_PARAM_REASON, /* a name of mr_reasons.def; stored as uint32_t */
-};
-
-/* One parameter of a stage; offset is into its MR_PARAM_BYTES. */
-struct mr_param_desc {
-	const char *name;
-	enum mr_param_type type;
-	uint32_t offset;
-	uint32_t min, max; /* U32 */
-	const char *def;   /* default as written in a configuration */
-	const char *unit;  /* "" where it has none */
-	const char *help;
-};
-
 struct mr_stage_counter {
 	const char *name;
 	const char *help;
@@ -168,19 +164,23 @@ const struct mr_stage_desc *mr_stage_find(const char *name);
 /* mr_stage_at returns the i-th built-in stage, or NULL behind the last. */
 const struct mr_stage_desc *mr_stage_at(uint32_t i);
 
+/* mr_stage_param_find returns the row of a parameter, or NULL. */
+const struct mr_param_desc *mr_stage_param_find(
+	const struct mr_stage_desc *stage, const char *name);
+
 /*
- * mr_stage_param_set checks one parameter as written and stores it; -ENOENT: the
- * stage has no such parameter, -EINVAL: not of its type, -ERANGE: out of bounds.
- * The sentence in err names the parameter, what is allowed and the nearest name.
+ * mr_stage_param_set checks one parameter as written and stores it (mr_param_parse);
+ * -ENOENT: the stage has no such parameter. The sentence in err names the parameter, what is
+ * allowed and the nearest name.
  */
 MR_MUST_USE int mr_stage_param_set(const struct mr_stage_desc *stage, const char *name,
-	const char *value, uint8_t params[MR_PARAM_BYTES], struct mr_err *err);
+	const char *value, const struct mr_param_env *env, uint8_t params[MR_PARAM_BYTES],
+	struct mr_err *err);
 
 /* mr_stage_param_defaults fills params with the defaults of the stage's table. */
 void mr_stage_param_defaults(const struct mr_stage_desc *stage, uint8_t params[MR_PARAM_BYTES]);
 
 const char *mr_work_name(enum mr_work work);
-const char *mr_reason_name(enum mr_reason reason);
 
 #endif
 #endif

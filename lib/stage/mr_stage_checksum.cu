@@ -59,8 +59,13 @@ MR_HD enum mr_flow mr_stage_checksum(const struct mr_ctx *ctx, struct mr_view *v
 
 #if defined(MR_STAGE_DESCRIBE)
 static const struct mr_param_desc checksum_params[] = {
-	{"bytes", MR_PARAM_U32, offsetof(struct mr_checksum_params, bytes), 0, UINT16_MAX, "0",
-		"bytes", "sum no more than so many of a frame's first bytes; 0: all"},
+	{.name = "bytes",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_checksum_params, bytes),
+		.max = UINT16_MAX,
+		.def = "0",
+		.unit = "bytes",
+		.help = "sum no more than so many of a frame's first bytes; 0: all"},
 };
 
 static const struct mr_stage_counter checksum_counters[] = {

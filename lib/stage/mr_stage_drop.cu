@@ -15,8 +15,12 @@ MR_HD enum mr_flow mr_stage_drop(const struct mr_ctx *ctx, struct mr_view *v)
 
 #if defined(MR_STAGE_DESCRIBE)
 static const struct mr_param_desc drop_params[] = {
-	{"reason", MR_PARAM_REASON, offsetof(struct mr_drop_params, reason), 0, 0, "policy", "",
-		"the gpu_drop_<reason> counter that the frame is counted under"},
+	{.name = "reason",
+		.type = MR_PARAM_REASON,
+		.offset = offsetof(struct mr_drop_params, reason),
+		.def = "policy",
+		.unit = "",
+		.help = "the gpu_drop_<reason> counter that the frame is counted under"},
 };
 
 const struct mr_stage_desc mr_stage_desc_drop = {

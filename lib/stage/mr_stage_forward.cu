@@ -17,8 +17,12 @@ MR_HD enum mr_flow mr_stage_forward(const struct mr_ctx *ctx, struct mr_view *v)
 
 #if defined(MR_STAGE_DESCRIBE)
 static const struct mr_param_desc forward_params[] = {
-	{"port", MR_PARAM_U32, offsetof(struct mr_forward_params, port), 0, MR_TX_MAX - 1, "0", "",
-		"index into the lane's tx list"},
+	{.name = "port",
+		.type = MR_PARAM_PORT,
+		.offset = offsetof(struct mr_forward_params, port),
+		.def = "0",
+		.unit = "",
+		.help = "where it goes"},
 };
 
 const struct mr_stage_desc mr_stage_desc_forward = {

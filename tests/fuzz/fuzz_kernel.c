@@ -47,8 +47,38 @@ struct slot {
 	uint32_t count; /* as the header says, hostile */
 	uint8_t *in, *out;
 	uint64_t acc[MR_COUNTERS_MAX], pub[MR_COUNTERS_MAX];
-	bool raw; /* parameters that the plan would refuse */
+	bool raw;   /* parameters that the plan would refuse */
+	bool grows; /* a stage adds up to 8 bytes behind the frame */
 };
+
+/* What is raw has any bytes; the addresses of reflect would hardly ever be met. */
+static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
+{
+	struct mr_match_params *match = (struct mr_match_params *)c->params;
+	struct mr_reflect_params *reflect = (struct mr_reflect_params *)c->params;
+
+	if (c->stage == MR_STAGE_reflect) {
+		memset(reflect, 0, sizeof(*reflect));
+		reflect->addresses = raw ? param : 2;
+		reflect->address[0] = (struct mr_ip){4, {0x0a000001}};
+		reflect->address[1] = (struct mr_ip){6, {0xfd000000, 0, 0, 1}};
+		reflect->udp_port = 7;
+		reflect->port = raw ? param : param % MR_TX_MAX;
+		return;
+	}
+	if (!raw)
+		param %= c->stage == MR_STAGE_drop ? MR_REASON_COUNT : MR_TX_MAX;
+	if (c->stage != MR_STAGE_match || raw) {
+		memcpy(c->params, &param, sizeof(param));
+		return;
+	}
+	memset(match, 0, sizeof(*match));
+	match->ethertype.to = match->vlan.to = match->protocol.to = UINT32_MAX;
+	match->src_port.to = match->dst_port.to = UINT32_MAX;
+	match->vni.to = 0xffff;
+	match->port = match->other_port = param;
+	match->action = param % 3;
+}
 
 static void build_chain(struct slot *s, struct input *in, uint32_t stages)
 {
@@ -61,11 +91,10 @@ static void build_chain(struct slot *s, struct input *in, uint32_t stages)
 		param = take(in, 4);
 		c->counter_base = (uint16_t)(i * (MR_COUNTERS_MAX / MR_CHAIN_MAX));
 		memset(c->params, (int)param, sizeof(c->params));
-		if (!s->raw) {
+		if (!s->raw)
 			c->stage %= MR_STAGE_COUNT;
-			param %= c->stage == MR_STAGE_drop ? MR_REASON_COUNT : MR_TX_MAX;
-		}
-		memcpy(c->params, &param, sizeof(param));
+		build_params(c, param, s->raw);
+		s->grows |= c->stage == MR_STAGE_reflect;
 	}
 }
 
@@ -106,6 +135,14 @@ static uint32_t checked(const struct slot *s)
 	return s->count < s->lane.batch ? s->count : s->lane.batch;
 }
 
+/* What of 8 bytes behind a frame is in its buffer. */
+static uint32_t tail(const struct slot *s, const struct mr_desc_in *d)
+{
+	uint32_t left = s->lane.room - d->head - d->length;
+
+	return left < 8 ? left : 8;
+}
+
 static void open_frames(const struct slot *s)
 {
 	const struct mr_desc_in *d = (const struct mr_desc_in *)(s->in + MR_SLOT_HEADER);
@@ -114,7 +151,8 @@ static void open_frames(const struct slot *s)
 	for (uint32_t i = 0; i < checked(s); i++)
 		if (in_window(s, &d[i]) && d[i].length >= MR_FRAME_MIN)
 			ASAN_UNPOISON_MEMORY_REGION(
-				region + (size_t)d[i].position * MR_UNIT + d[i].head, d[i].length);
+				region + (size_t)d[i].position * MR_UNIT + d[i].head,
+				d[i].length + (s->grows ? tail(s, &d[i]) : 0));
 }
 
 static void check_result(

@@ -20,6 +20,7 @@ SHARED = [
     "lib/ring/mr_device.h",
     "lib/ring/mr_sync.h",
     "lib/ring/mr_ring.h",
+    "lib/stage/mr_param.h",
     "lib/stage/mr_packet.h",
     "lib/stage/mr_sum.h",
     "lib/stage/mr_stage.h",

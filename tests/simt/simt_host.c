@@ -73,17 +73,25 @@ static void allow_copy(uint8_t *frame, uint32_t length, bool allowed)
 	simt_memory_allow(frame - before, (length + before + 15) / 16 * 16, allowed);
 }
 
+/* A frame, and what a stage may add behind it (SIMT_GROWS). */
+static uint32_t grown(const struct simt_packet *p)
+{
+	uint32_t left = SIMT_ROOM - p->d.head;
+
+	return p->d.length + SIMT_GROWS < left ? p->d.length + SIMT_GROWS : left;
+}
+
 static void allow(const struct simt_host *h, const struct simt_slot *s, bool allowed)
 {
 	for (uint32_t i = 0; h->lanes && i < s->count; i++) {
 		const struct simt_packet *p = &s->packet[i];
 
 		if (p->good && !h->ring.tx_positions)
-			simt_memory_allow(frame_of(h, p), p->d.length, allowed);
+			simt_memory_allow(frame_of(h, p), grown(p), allowed);
 		if (!p->good || !p->to_good || !h->ring.tx_positions)
 			continue;
-		allow_copy(frame_of(h, p), p->d.length, allowed);
-		allow_copy(copy_of(h, p), p->d.length, allowed);
+		allow_copy(frame_of(h, p), grown(p), allowed);
+		allow_copy(copy_of(h, p), grown(p), allowed);
 	}
 }
 

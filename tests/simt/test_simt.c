@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,12 +111,102 @@ static uint32_t hostile_copy(void)
 	return draw(2) == 0 ? UINT32_MAX - draw(3) : units - SIMT_ROOM / MR_UNIT + 1 + draw(16);
 }
 
-static void fill(uint8_t *frame)
+static void put(uint8_t *frame, uint32_t at, uint32_t bytes, uint64_t v)
+{
+	for (uint32_t i = 0; i < bytes && at + i < SIMT_ROOM; i++)
+		frame[at + i] = (uint8_t)(v >> 8 * (bytes - 1 - i));
+}
+
+/* One of few addresses: drawn parameters have the same. */
+static uint32_t draw_address(void)
+{
+	return 0x0a000000 + draw(2);
+}
+
+static uint32_t fill_ipv4(uint8_t *frame, uint32_t at, uint32_t end)
+{
+	uint32_t options = draw(4) == 0 ? 4 * draw(11) : 0;
+
+	put(frame, at, 1, 0x45 + options / 4);
+	put(frame, at + 2, 2, end - at);
+	put(frame, at + 6, 2, draw(4) == 0 ? draw(65536) : 0);
+	put(frame, at + 9, 1, draw(2) == 0 ? 17 : draw(2) == 0 ? 6 : 1);
+	put(frame, at + 12, 4, draw_address());
+	put(frame, at + 16, 4, draw_address());
+	return at + 20 + options;
+}
+
+static uint32_t fill_ipv6(uint8_t *frame, uint32_t at, uint32_t end)
+{
+	static const uint8_t protocols[] = {17, 6, 58, 0, 60, 44, 51};
+	uint32_t extension = draw(3) == 0;
+
+	put(frame, at, 4, 0x60000000);
+	put(frame, at + 4, 2, end - at - 40);
+	put(frame, at + 6, 2, protocols[extension ? 3 + draw(4) : draw(3)] << 8 | 255);
+	for (uint32_t i = 8; i < 40; i += 4)
+		put(frame, at + i, 4, i % 16 == 4 ? draw_address() : i % 16 == 8 ? 0xfd000000 : 0);
+	if (extension)
+		put(frame, at + 40, 8, (uint64_t)protocols[draw(7)] << 56);
+	return at + 40 + (extension ? 8 : 0);
+}
+
+/* A neighbour solicitation without options, behind an IPv6 header of 40 bytes. */
+static void fill_solicitation(uint8_t *frame, uint32_t at)
+{
+	uint32_t sum = 58 + 24;
+
+	put(frame, at - 36, 3, 24 << 8 | 58);
+	put(frame, at, 8, 0x8700000000000000);
+	for (uint32_t i = 8; i < 24; i += 4)
+		put(frame, at + i, 4, i == 20 ? draw_address() : i == 8 ? 0xfd000000 : 0);
+	for (uint32_t i = at - 32; i < at + 24; i += 2)
+		sum += (uint32_t)frame[i] << 8 | frame[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	put(frame, at + 2, 2, ~((sum & 0xffff) + (sum >> 16)));
+}
+
+/* Headers that hang together, mostly; what they say is drawn. */
+static void fill_headers(uint8_t *frame, uint32_t length)
+{
+	uint32_t at = 14, kind = draw(5);
+
+	put(frame, 0, 1, 2);
+	put(frame, 6, 1, 2);
+	for (uint32_t tags = draw(3); tags > 0; tags--, at += 4)
+		put(frame, at - 2, 2, 0x8100);
+	put(frame, at - 2, 2, kind == 0 ? 0x806 : kind < 3 ? 0x800 : 0x86dd);
+	if (kind == 0) {
+		put(frame, at, 8, 0x0001080006040001);
+		put(frame, at + 24, 4, draw_address());
+		return;
+	}
+	at = kind < 3 ? fill_ipv4(frame, at, length) : fill_ipv6(frame, at, length);
+	switch (draw(4)) {
+	case 0:
+		put(frame, at, 8, 0x03e8000700000000 | (length - at) << 16);
+		break;
+	case 1:
+		put(frame, at, 8, 0x03e812b500000000 | (length - at) << 16);
+		put(frame, at + 8, 1, 8);
+		break;
+	case 2:
+		put(frame, at, 2, kind < 3 ? 0x0800 : 0x8000);
+		break;
+	default:
+		fill_solicitation(frame, at);
+		break;
+	}
+}
+
+static void fill(uint8_t *frame, uint32_t length)
 {
 	uint32_t kind = draw(8);
 
 	for (uint32_t i = 0; i < SIMT_ROOM; i++)
 		frame[i] = kind == 0 ? 0 : kind == 1 ? 0xff : (uint8_t)draw(256);
+	if (kind > 3)
+		fill_headers(frame, length);
 }
 
 static void make_slots(void)
@@ -135,9 +226,55 @@ static void make_slots(void)
 			p->d = p->good ? friendly(position) : hostile(position);
 			p->to_good = draw(16) != 0;
 			p->to = p->to_good ? position : hostile_copy();
-			fill(p->frame);
+			fill(p->frame, p->d.length);
 		}
 	}
+}
+
+/* Any text that the type takes; often its default, or hardly a frame would match all. */
+static void draw_param(const struct mr_param_desc *p, uint8_t params[MR_PARAM_BYTES])
+{
+	uint32_t at = draw(2), words = 0;
+	char text[64];
+	struct mr_err err;
+
+	while (p->type == MR_PARAM_WORD && p->words[words] != NULL)
+		words++;
+	switch (p->type) {
+	case MR_PARAM_U32:
+	case MR_PARAM_U64:
+	case MR_PARAM_SIZE:
+		if (draw(2) == 0)
+			return;
+		snprintf(text, sizeof(text), "%u",
+			(uint32_t)p->min + draw((uint32_t)(p->max - p->min + 1)));
+		break;
+	case MR_PARAM_WORD:
+		snprintf(text, sizeof(text), "%s", p->words[draw(words)]);
+		break;
+	case MR_PARAM_REASON:
+		snprintf(text, sizeof(text), "%s",
+			mr_reason_name((enum mr_reason)draw(MR_REASON_COUNT)));
+		break;
+	case MR_PARAM_PORT:
+		snprintf(text, sizeof(text), "%u", draw(MR_TX_MAX));
+		break;
+	case MR_PARAM_IP:
+		snprintf(text, sizeof(text), "10.0.0.%u,fd00::a00:%u", at, at);
+		break;
+	case MR_PARAM_PREFIX:
+		snprintf(text, sizeof(text), draw(2) == 0 ? "10.0.0.%u" : "fd00::a00:%u", at);
+		break;
+	case MR_PARAM_RANGE:
+		snprintf(text, sizeof(text), "%u-%u", draw(30), (uint32_t)p->max - draw(30));
+		break;
+	default:
+		return;
+	}
+	if (p->type == MR_PARAM_PREFIX && draw(3) != 0)
+		return;
+	if (mr_param_parse(p, "drawn", text, NULL, params, &err) != 0)
+		fail_msg("%s", err.msg);
 }
 
 static void add_stage(struct mr_lane_dev *lane, const struct mr_stage_desc *stage, uint32_t *base)
@@ -148,13 +285,8 @@ static void add_stage(struct mr_lane_dev *lane, const struct mr_stage_desc *stag
 	c->counter_base = (uint16_t)*base;
 	*base += stage->counters_count;
 	mr_stage_param_defaults(stage, c->params);
-	for (uint32_t i = 0; i < stage->params_count; i++) {
-		const struct mr_param_desc *p = &stage->params[i];
-		uint32_t v = p->type == MR_PARAM_REASON ? draw(MR_REASON_COUNT)
-							: p->min + draw(p->max - p->min + 1);
-
-		memcpy(c->params + p->offset, &v, sizeof(v));
-	}
+	for (uint32_t i = 0; i < stage->params_count; i++)
+		draw_param(&stage->params[i], c->params);
 }
 
 static bool runs_in(const struct mr_stage_desc *stage, enum mr_work work)

@@ -53,9 +53,15 @@ static void defaults_are_accepted_and_stored(void **state)
 		for (uint32_t k = 0; k < s->params_count; k++) {
 			struct mr_err err;
 
-			assert_true(s->params[k].offset + sizeof(uint32_t) <= MR_PARAM_BYTES);
-			assert_int_equal(mr_stage_param_set(
-						 s, s->params[k].name, s->params[k].def, set, &err),
+			assert_true(s->params[k].offset +
+					mr_param_bytes(s->params[k].type) *
+						(s->params[k].list_max > 0 ? s->params[k].list_max
+									   : 1) <=
+				MR_PARAM_BYTES);
+			assert_true(
+				s->params[k].type != MR_PARAM_WORD || s->params[k].words != NULL);
+			assert_int_equal(mr_stage_param_set(s, s->params[k].name, s->params[k].def,
+						 NULL, set, &err),
 				0);
 		}
 		assert_memory_equal(set, defaults, MR_PARAM_BYTES);
@@ -73,13 +79,15 @@ static void numbers_are_whole_tokens_within_bounds(void **state)
 	struct mr_err err;
 
 	(void)state;
-	assert_int_equal(mr_stage_param_set(s, "port", "15", params, &err), 0);
+	assert_int_equal(mr_stage_param_set(s, "port", "15", NULL, params, &err), 0);
 	assert_int_equal(stored(params, s->params[0].offset), 15);
 	for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++)
-		assert_int_equal(mr_stage_param_set(s, "port", bad[i], params, &err), -EINVAL);
+		assert_int_equal(
+			mr_stage_param_set(s, "port", bad[i], NULL, params, &err), -EINVAL);
 	for (size_t i = 0; i < MR_ARRAY_LEN(outside); i++) {
-		assert_int_equal(mr_stage_param_set(s, "port", outside[i], params, &err), -ERANGE);
-		assert_non_null(strstr(err.msg, "0 to 15"));
+		assert_int_equal(
+			mr_stage_param_set(s, "port", outside[i], NULL, params, &err), -ERANGE);
+		assert_non_null(strstr(err.msg, "but the tx list has 16"));
 	}
 	assert_int_equal(stored(params, s->params[0].offset), 15);
 }
@@ -94,12 +102,12 @@ static void reasons_are_names_of_the_list(void **state)
 	for (uint32_t i = 0; i < MR_REASON_COUNT; i++) {
 		const char *name = mr_reason_name((enum mr_reason)i);
 
-		assert_int_equal(mr_stage_param_set(s, "reason", name, params, &err), 0);
+		assert_int_equal(mr_stage_param_set(s, "reason", name, NULL, params, &err), 0);
 		assert_int_equal(stored(params, s->params[0].offset), i);
 	}
-	assert_int_equal(mr_stage_param_set(s, "reason", "runts", params, &err), -EINVAL);
+	assert_int_equal(mr_stage_param_set(s, "reason", "runts", NULL, params, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "did you mean 'runt'?"));
-	assert_int_equal(mr_stage_param_set(s, "reason", "2", params, &err), -EINVAL);
+	assert_int_equal(mr_stage_param_set(s, "reason", "2", NULL, params, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "'policy'"));
 	assert_string_equal(mr_reason_name(MR_REASON_COUNT), "unknown");
 }
@@ -112,17 +120,21 @@ static void unknown_parameters_name_the_nearest(void **state)
 
 	(void)state;
 	assert_int_equal(
-		mr_stage_param_set(mr_stage_find("forward"), "prot", "0", params, &err), -ENOENT);
+		mr_stage_param_set(mr_stage_find("forward"), "prot", "0", NULL, params, &err),
+		-ENOENT);
 	assert_non_null(strstr(err.msg, "did you mean 'port'?"));
 	assert_int_equal(
-		mr_stage_param_set(mr_stage_find("l2swap"), "port", "0", params, &err), -ENOENT);
+		mr_stage_param_set(mr_stage_find("l2swap"), "port", "0", NULL, params, &err),
+		-ENOENT);
 	assert_non_null(strstr(err.msg, "has no parameters"));
 	memset(many, 'x', sizeof(many) - 1);
 	many[sizeof(many) - 1] = '\0';
 	assert_int_equal(
-		mr_stage_param_set(mr_stage_find("forward"), many, many, params, &err), -ENOENT);
+		mr_stage_param_set(mr_stage_find("forward"), many, many, NULL, params, &err),
+		-ENOENT);
 	assert_int_equal(
-		mr_stage_param_set(mr_stage_find("drop"), "reason", many, params, NULL), -EINVAL);
+		mr_stage_param_set(mr_stage_find("drop"), "reason", many, NULL, params, NULL),
+		-EINVAL);
 }
 
 static const char *nearest(const char *word, const char *const *known, size_t count)
