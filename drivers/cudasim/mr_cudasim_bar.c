@@ -120,8 +120,19 @@ int mr_sim_bar_open(struct sim_device *dev, struct mr_err *err)
 		bar, address, strerror(-rc));
 }
 
+/* A mapping may outlive its device, and then reads as ones. */
+bool mr_sim_bar_gone(const struct sim_device *dev)
+{
+	char path[96];
+
+	if (dev->options.bar_address[0] == '\0')
+		return false;
+	sysfs_path(path, sizeof(path), dev->options.bar_address, "vendor");
+	return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
 /*
- * A BAR that is gone answers an access with SIGBUS. It has to end that block or copy and
+ * A BAR that is gone may answer an access with SIGBUS. It has to end that block or copy and
  * the device, as a real one that fell off the bus would, and not the process.
  */
 static _Thread_local sigjmp_buf sim_bar_way_out;

@@ -199,6 +199,7 @@ MR_MUST_USE int mr_sim_bar_parse(
 	const char *value, char ret_address[SIM_ADDRESS_BYTES], struct mr_err *err);
 MR_MUST_USE int mr_sim_bar_open(struct sim_device *dev, struct mr_err *err);
 void mr_sim_bar_catch(void);
+bool mr_sim_bar_gone(const struct sim_device *dev);
 /* The device fell off the bus: every call fails, every block ends. Lock held. */
 void mr_sim_bus_lost(struct sim_device *dev);
 bool mr_sim_bar_try(const struct sim_device *dev, void (*work)(void *), void *argument);

@@ -72,6 +72,10 @@ mr_cu_result mr_sim_stream_query(mr_cu_stream stream)
 	s = mr_sim_stream_find(dev, stream);
 	if (s == NULL)
 		return mr_sim_leave(dev, MR_CUDA_ERROR_INVALID_HANDLE);
+	if (mr_sim_bar_gone(dev)) {
+		mr_sim_bus_lost(dev);
+		return mr_sim_leave(dev, dev->sticky);
+	}
 	busy = mr_sim_stream_reap(dev, s) || s->queued != 0;
 	return mr_sim_leave(dev, busy ? MR_CUDA_ERROR_NOT_READY : r);
 }

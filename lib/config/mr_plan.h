@@ -23,7 +23,8 @@
  *
  * The plan shows that sum and refuses fewer. tests/load/load_pool.c reaches it.
  *
- * A buffer is headroom plus the longest frame of the receiving port. A lane whose
+ * A buffer is headroom plus the longest frame of the receiving port, from a PCI port at
+ * least 2048 bytes. A lane whose
  * receiving port takes longer frames than one of its sending ports is refused,
  * because such a frame would be lost at the far end of the lane.
  *

@@ -11,6 +11,17 @@
 
 _Static_assert(MR_HEADROOM + 9600 + 22 + MR_UNIT <= UINT16_MAX, "a buffer's size is 16 bits");
 
+/*
+ * What every driver of DPDK expects to find (RTE_MBUF_DEFAULT_DATAROOM): some fill a buffer
+ * only up to a whole KiB or a power of two, and would split longer frames.
+ */
+#define PCI_ROOM_MIN 2048u
+
+static uint32_t frame_room(const struct mr_plan_port *p)
+{
+	return p->kind == MR_PORT_PCI && p->frame_max < PCI_ROOM_MIN ? PCI_ROOM_MIN : p->frame_max;
+}
+
 static uint32_t cache_size(uint32_t batch)
 {
 	uint32_t cache = MR_ALIGN_UP(2 * batch, 32u);
@@ -137,7 +148,8 @@ static void plan_pool(struct mr_plan_work *w, uint32_t lane)
 	char key[64];
 	char hint[96];
 
-	l->element_bytes = MR_ALIGN_UP(MR_HEADROOM + w->plan->ports[l->rx_port].frame_max, MR_UNIT);
+	l->element_bytes =
+		MR_ALIGN_UP(MR_HEADROOM + frame_room(&w->plan->ports[l->rx_port]), MR_UNIT);
 	l->room = l->element_bytes;
 	l->cache = cache_size(l->batch);
 	l->reserve = l->tick_us > 0 ? l->batch : 0;

@@ -26,6 +26,16 @@ static bool driver_counts_missed(const char *driver)
 	return true;
 }
 
+/* vfio asks whoever holds a device that is to be removed, and waits until it is let go. */
+static void device_event(const char *name, enum rte_dev_event_type event, void *port)
+{
+	struct mr_port *p = port;
+
+	(void)name;
+	if (event == RTE_DEV_EVENT_REMOVE)
+		__atomic_store_n(&p->leaving, true, __ATOMIC_RELEASE);
+}
+
 int mr_port_probe(struct mr_port *p, const struct mr_port_spec *spec, struct mr_err *err)
 {
 	struct rte_eth_dev_info info;
@@ -70,6 +80,8 @@ int mr_port_probe(struct mr_port *p, const struct mr_port_spec *spec, struct mr_
 	p->dev = info.device;
 	snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name);
 	p->counts_missed = driver_counts_missed(p->driver);
+	if (!p->vdev)
+		(void)rte_dev_event_callback_register(p->device, device_event, p);
 	return 0;
 }
 
@@ -149,6 +161,24 @@ int mr_port_tx_queue(struct mr_port *p, uint32_t queue, uint32_t ring, struct mr
 	return 0;
 }
 
+/* Only the started driver tells whether a buffer holds a whole frame as it fills it. */
+static int check_whole_frames(const struct mr_port *p, struct mr_err *err)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_rxq_info queue;
+
+	if (rte_eth_dev_info_get(p->id, &info) != 0)
+		return 0;
+	for (uint16_t q = 0; q < info.nb_rx_queues; q++)
+		if (rte_eth_rx_queue_info_get(p->id, q, &queue) == 0 && queue.scattered_rx != 0)
+			return mr_err_set(err, -EINVAL,
+				"port '%s' (%s): the driver %s would split long frames over "
+				"several "
+				"buffers, which a lane does not take; give the port a smaller mtu",
+				p->name, p->device, p->driver);
+	return 0;
+}
+
 int mr_port_start(struct mr_port *p, struct mr_err *err)
 {
 	int rc = mr_port_mlx5_prepare(p, err);
@@ -163,7 +193,7 @@ int mr_port_start(struct mr_port *p, struct mr_err *err)
 	rc = rte_eth_promiscuous_enable(p->id);
 	if (rc < 0 && rc != -ENOTSUP)
 		return FAIL(p, rc, "rte_eth_promiscuous_enable");
-	return 0;
+	return check_whole_frames(p, err);
 }
 
 void mr_port_stop(struct mr_port *p)
@@ -184,6 +214,8 @@ void mr_port_close(struct mr_port *p)
 void mr_port_remove(struct mr_port *p)
 {
 	mr_port_close(p);
+	if (p->probed && !p->vdev)
+		(void)rte_dev_event_callback_unregister(p->device, device_event, p);
 	if (p->probed && p->vdev)
 		(void)rte_vdev_uninit(p->device);
 	p->probed = false;
@@ -199,7 +231,8 @@ void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats
 	int rc;
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
-	ret_stats->present = rte_eth_dev_is_valid_port(p->id) && !rte_eth_dev_is_removed(p->id);
+	ret_stats->present = !__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE) &&
+		rte_eth_dev_is_valid_port(p->id) && !rte_eth_dev_is_removed(p->id);
 	if (!ret_stats->present)
 		return;
 	ret_stats->link_up =
