@@ -64,7 +64,7 @@ static int plan_run(const struct mr_bench *b, const struct mr_host *host,
 	char minus_m[] = "-m", in[] = "p", gpu[] = "g", lane_name[] = "bench", use[] = "checksum",
 	     key[] = "bytes";
 	char *eal_args[] = {minus_m, memory};
-	struct mr_config_param param = {0, key, bytes};
+	struct mr_config_param param = {.key = key, .value = bytes};
 	struct mr_config_stage stage = {0, use, &param, 1};
 	struct mr_config_queue tx = {in, 0};
 	struct mr_config_device device = {0, gpu, (char *)(uintptr_t)set->device,
