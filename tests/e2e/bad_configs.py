@@ -88,7 +88,8 @@ def accepts(millrace, path):
 def main():
     millrace = sys.argv[1] if len(sys.argv) > 1 else os.environ["MILLRACE"]
     bad = sorted((HERE / "bad_configs").glob("*.yaml"))
-    good = sorted((SOURCE / "config").glob("*.yaml"))
+    # That of the generator is another kind: tests/unit/test_gen.c plans it.
+    good = sorted(p for p in (SOURCE / "config").glob("*.yaml") if p.stem != "gen")
     failed = 0
     for path, wrong in [(p, judge(millrace, p)) for p in bad] + [(p, accepts(millrace, p)) for p in good]:
         print("ok  " if not wrong else "FAIL", path.name)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as a configuration: parsing and planning end without a crash, and
- * what they refuse, they explain. libcyaml never refuses what the checks took.
+ * Any bytes as a configuration of either kind: parsing and planning end without a crash,
+ * and what they refuse, they explain. libcyaml never refuses what the checks took.
  *
  *     fuzz_config -max_total_time=60 CORPUS tests/e2e/bad_configs config
  */
-#include "mr_plan.h"
+#include "mr_gen_config.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -45,17 +45,43 @@ static void sound(void)
 	}
 }
 
+/* The same bytes for the generator; what its threads rely on. */
+static void as_gen(const uint8_t *data, size_t size, const struct mr_host *host)
+{
+	static struct mr_gen_plan g;
+	struct mr_gen_config cfg;
+	int rc = mr_gen_config_parse("fuzz.yaml", (const char *)data, size, &cfg, &problems);
+
+	explained(rc);
+	if (rc != 0)
+		return;
+	rc = mr_gen_plan_build(&cfg, host, NULL, &g, &problems);
+	explained(rc);
+	mr_gen_config_free(&cfg);
+	if (rc != 0)
+		return;
+	if (g.send_port >= g.plan.ports_count || g.sizes_count == 0 || g.burst == 0 ||
+		(g.gap == 0 && g.calibrate_ms == 0))
+		abort();
+	for (uint32_t i = 0; i < g.sizes_count; i++)
+		if (g.sizes[i] < MR_GEN_SIZE_MIN ||
+			g.sizes[i] - MR_GEN_FCS + MR_HEADROOM > g.plan.host_element_bytes)
+			abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct mr_host host = {.known = true, .cpus = 4, .memory_bytes = 1 << 30};
 	struct mr_config cfg;
-	int rc = mr_config_parse("fuzz.yaml", (const char *)data, size, &cfg, &problems);
+	int rc;
 
+	for (uint32_t i = 0; i < host.cpus; i++)
+		host.cpu_online[i] = host.cpu_allowed[i] = true;
+	as_gen(data, size, &host);
+	rc = mr_config_parse("fuzz.yaml", (const char *)data, size, &cfg, &problems);
 	explained(rc);
 	if (rc != 0)
 		return 0;
-	for (uint32_t i = 0; i < host.cpus; i++)
-		host.cpu_online[i] = host.cpu_allowed[i] = true;
 	rc = mr_plan_build(&cfg, &host, NULL, &plan, &problems);
 	explained(rc);
 	if (rc == 0)

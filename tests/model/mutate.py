@@ -76,6 +76,7 @@ FAULTS = {
     "capability_beyond": [
         ("bool visited[MR_PCI_CONFIG_BYTES / 4]", "bool visited[MR_PCI_CONFIG_BYTES / 4 - 32]")
     ],
+    "window_beyond": [("number % MR_GEN_WINDOW / 64", "number % (2 * MR_GEN_WINDOW) / 64")],
     "list_beyond": [("i <= to && i < count", "i <= to && count != 0")],
     "backlog_beyond": [("q->head++ & q->mask;", "q->head++ % (q->mask + 2);")],
 }

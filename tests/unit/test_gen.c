@@ -560,6 +560,20 @@ static void mistakes_are_refused_at_their_line(void **state)
 	assert_string_equal(problems.p[0].key, "find.search");
 }
 
+static void the_manual_is_planned_as_a_loop(void **state)
+{
+	static struct mr_host host;
+	struct mr_gen_config cfg;
+
+	(void)state;
+	assert_int_equal(
+		mr_gen_config_load(MILLRACE_SOURCE "/config/gen.yaml", &cfg, &problems), 0);
+	assert_int_equal(mr_gen_plan_build(&cfg, &host, NULL, &plan, &problems), 0);
+	assert_int_equal(plan.send_port, plan.receive_port);
+	assert_int_equal(plan.gap, 0);
+	mr_gen_config_free(&cfg);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -590,6 +604,7 @@ int main(void)
 		cmocka_unit_test(a_search_finds_every_capacity_within_its_resolution),
 		cmocka_unit_test(the_plan_has_ports_rates_and_sizes),
 		cmocka_unit_test(mistakes_are_refused_at_their_line),
+		cmocka_unit_test(the_manual_is_planned_as_a_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
