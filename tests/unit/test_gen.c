@@ -260,6 +260,20 @@ static void what_is_behind_the_window_is_stale_and_what_is_in_it_is_known(void *
 	expect(0, 6, 1, 3, 2);
 }
 
+/* A number has the place in the window of one that is a window older. */
+static void a_window_that_moves_on_forgets(void **state)
+{
+	(void)state;
+	take(0, 5);
+	take(0, MR_GEN_WINDOW);
+	take(0, MR_GEN_WINDOW + 10);
+	take(0, MR_GEN_WINDOW + 5);
+	expect(0, 4, 0, 1, 0);
+	take(0, 4ull * MR_GEN_WINDOW + 20);
+	take(0, 4ull * MR_GEN_WINDOW + 10);
+	expect(0, 6, 0, 2, 0);
+}
+
 static void numbers_go_on_beyond_32_bits(void **state)
 {
 	uint64_t n = (1ull << 32) - 3;
@@ -310,6 +324,23 @@ static void forged_frames_are_foreign_and_harm_no_count(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		take(0, i);
 	expect(0, 4, 0, 0, 0);
+}
+
+/* The CRC does not cover the UDP port, so the two may disagree. */
+static void a_stream_that_there_is_not_is_foreign_whatever_its_port(void **state)
+{
+	(void)state;
+	for (uint32_t stream = 3; stream < 256; stream++) {
+		const struct mr_gen_stamp stamp = {
+			.run = RUN, .trial = TRIAL, .stream = (uint8_t)stream};
+		uint8_t data[60];
+
+		mr_gen_frame_write(&frame, &stamp, sizeof(data), data);
+		data[34] = 49152 >> 8;
+		data[35] = 0;
+		mr_gen_sink_take(&sink, data, sizeof(data), START);
+	}
+	assert_int_equal(sink.foreign, 253);
 }
 
 static void a_frame_from_the_future_is_foreign(void **state)
@@ -591,10 +622,13 @@ int main(void)
 			every_copy_but_the_first_is_a_duplicate_wherever_it_comes, start, stop),
 		cmocka_unit_test_setup_teardown(
 			what_is_behind_the_window_is_stale_and_what_is_in_it_is_known, start, stop),
+		cmocka_unit_test_setup_teardown(a_window_that_moves_on_forgets, start, stop),
 		cmocka_unit_test_setup_teardown(numbers_go_on_beyond_32_bits, start, stop),
 		cmocka_unit_test_setup_teardown(streams_are_counted_apart, start, stop),
 		cmocka_unit_test_setup_teardown(
 			forged_frames_are_foreign_and_harm_no_count, start, stop),
+		cmocka_unit_test_setup_teardown(
+			a_stream_that_there_is_not_is_foreign_whatever_its_port, start, stop),
 		cmocka_unit_test_setup_teardown(a_frame_from_the_future_is_foreign, start, stop),
 		cmocka_unit_test_setup_teardown(
 			a_network_that_does_everything_is_counted_exactly, start, stop),
