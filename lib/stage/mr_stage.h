@@ -31,6 +31,16 @@
  * Parameters. A stage declares a struct and a table (mr_param.h); the struct is what
  * ctx->params points at.
  *
+ * Groups. mr_group_sum, _max, _min and _or combine a value over the threads that share a
+ * packet; all of them call it. On the host a group is one thread and they give v.
+ *
+ * Verdicts. mr_send(v, port), mr_drop(v, reason), or MR_NEXT with the view as it is; a stage
+ * that wants several ports sets verdict MR_TX_MASK and their bits in arg.
+ *
+ * Adding one. lib/stage/mr_stage_NAME.cu with the function mr_stage_NAME and, under
+ * MR_STAGE_DESCRIBE, mr_stage_desc_NAME; a row in mr_stages.def; its include in mr_stage.c
+ * and mr_kernel.h. mr_stage_forward.cu is the shortest with a parameter.
+ *
  * Counters. mr_count() adds to one of the stage's own counters. They are summed
  * over workers by the host.
  */
@@ -130,6 +140,45 @@ MR_HD uint64_t mr_group_sum(const struct mr_ctx *ctx, uint64_t v)
 #if defined(__CUDA_ARCH__)
 	for (int d = 16; d > 0; d /= 2)
 		v += __shfl_xor_sync(0xffffffffu, v, d);
+#endif
+	(void)ctx;
+	return v;
+}
+
+/* mr_group_max gives every thread of a warp the largest v. */
+MR_HD uint64_t mr_group_max(const struct mr_ctx *ctx, uint64_t v)
+{
+#if defined(__CUDA_ARCH__)
+	for (int d = 16; d > 0; d /= 2) {
+		uint64_t other = __shfl_xor_sync(0xffffffffu, v, d);
+
+		v = other > v ? other : v;
+	}
+#endif
+	(void)ctx;
+	return v;
+}
+
+/* mr_group_min gives every thread of a warp the smallest v. */
+MR_HD uint64_t mr_group_min(const struct mr_ctx *ctx, uint64_t v)
+{
+#if defined(__CUDA_ARCH__)
+	for (int d = 16; d > 0; d /= 2) {
+		uint64_t other = __shfl_xor_sync(0xffffffffu, v, d);
+
+		v = other < v ? other : v;
+	}
+#endif
+	(void)ctx;
+	return v;
+}
+
+/* mr_group_or gives every thread of a warp the bits that are set in any v. */
+MR_HD uint64_t mr_group_or(const struct mr_ctx *ctx, uint64_t v)
+{
+#if defined(__CUDA_ARCH__)
+	for (int d = 16; d > 0; d /= 2)
+		v |= __shfl_xor_sync(0xffffffffu, v, d);
 #endif
 	(void)ctx;
 	return v;

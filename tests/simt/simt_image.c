@@ -29,6 +29,18 @@ void simt_entry_group_sum(const void *argument)
 	a->got[i] = mr_group_sum(&ctx, a->given[i]);
 }
 
+/* The other reductions: 32 results each, one behind the other. */
+void simt_entry_group_others(const void *argument)
+{
+	const struct simt_sum *a = argument;
+	uint32_t i = threadIdx.x;
+	struct mr_ctx ctx = {.rank = i, .size = MR_KERNEL_WARP};
+
+	a->got[i] = mr_group_max(&ctx, a->given[i]);
+	a->got[MR_KERNEL_WARP + i] = mr_group_min(&ctx, a->given[i]);
+	a->got[2 * MR_KERNEL_WARP + i] = mr_group_or(&ctx, a->given[i]);
+}
+
 /* What lane 0 wrote before the call, all read after it. */
 void simt_entry_warp_sync(const void *argument)
 {

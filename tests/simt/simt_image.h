@@ -19,6 +19,7 @@ void mr_kernel_thread(const struct mr_launch *l);
 void mr_kernel_warp(const struct mr_launch *l);
 void simt_entry_share(const void *argument);
 void simt_entry_group_sum(const void *argument);
+void simt_entry_group_others(const void *argument);
 void simt_entry_warp_sync(const void *argument);
 
 #endif

@@ -483,6 +483,33 @@ static void a_group_sum_is_of_all_and_in_all(void **state)
 	}
 }
 
+/* The one that stands out is each lane's in turn. */
+static void a_group_finds_the_one_that_stands_out(void **state)
+{
+	static struct {
+		struct simt_sum a;
+		uint64_t given[SIMT_WARP], got[3 * SIMT_WARP];
+	} m __attribute__((aligned(64)));
+
+	(void)state;
+	for (uint32_t at = 0; at < 2 * SIMT_WARP; at++) {
+		uint32_t high = at < SIMT_WARP;
+
+		m.a = (struct simt_sum){m.given, m.got};
+		for (uint32_t i = 0; i < SIMT_WARP; i++)
+			m.given[i] = high ? 4 : UINT64_MAX - 4;
+		m.given[at % SIMT_WARP] = high ? (uint64_t)1 << 63 : 4;
+		simt_memory_init(&m, sizeof(m));
+		assert_null(run_helper(simt_entry_group_others, &m.a, at));
+		for (uint32_t i = 0; i < SIMT_WARP; i++) {
+			assert_true(m.got[i] == (high ? (uint64_t)1 << 63 : UINT64_MAX - 4));
+			assert_true(m.got[SIMT_WARP + i] == 4);
+			assert_true(m.got[2 * SIMT_WARP + i] ==
+				(high ? ((uint64_t)1 << 63 | 4) : UINT64_MAX));
+		}
+	}
+}
+
 static void a_warp_sees_what_one_wrote_before_it_met(void **state)
 {
 	static struct {
@@ -585,6 +612,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_view_is_shared_whole),
 		cmocka_unit_test(a_group_sum_is_of_all_and_in_all),
+		cmocka_unit_test(a_group_finds_the_one_that_stands_out),
 		cmocka_unit_test(a_warp_sees_what_one_wrote_before_it_met),
 		cmocka_unit_test(every_stage_alone_does_on_lanes_what_it_does_on_the_host),
 		cmocka_unit_test(every_two_stages_are_ordered_between_lanes),
