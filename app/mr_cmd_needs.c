@@ -87,7 +87,8 @@ static void add_lane(struct mr_needs *n, const struct mr_host_facts *f, const st
 
 	memcpy(out->name, l->name, sizeof(out->name));
 	out->core = l->core;
-	out->buffers = l->buffers;
+	/* Where the paths differ, the two pools do what else one does. */
+	out->buffers = l->buffers + l->tx_buffers;
 	out->rx_ring = plan->ports[l->rx_port].rx_ring;
 	out->batch = l->batch;
 	out->gpu = d->sim ? stand_in(f, d) : n->gpus[gpu].gpu;

@@ -182,9 +182,9 @@ enum mr_gpu_health {
  * mr_gpu_watch beats for the host and judges device and workers, and what the kernel's
  * log says of the device; call it every
  * 100 ms at the latest. A worker that owes slots for stall_ms without finishing
- * one is stalled. A driver that does not answer for stall_ms is lost; the call
- * itself never waits for the driver. Of the time between two calls at most 200 ms
- * count, so a process that was stopped does not blame its device. On a software
+ * one is stalled, and so is a stream of copies of which none ends. A driver that does not answer
+ * for stall_ms is lost; the call itself never waits for the driver. Of the time between two calls
+ * at most 200 ms count, so a process that was stopped does not blame its device. On a software
  * device the CPU time of the worker's thread is not visible, so give a generous
  * stall_ms there. On anything but HEALTHY err holds the sentence.
  */

@@ -93,6 +93,7 @@ int mr_gpu_copier_make(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lane
 
 	if (rc < 0)
 		return rc;
+	run->slots = l->slots;
 	words = (uint32_t *)(void *)run->copies_host;
 	buffers = run->copies_host + words_bytes(l);
 	rc = try_copies(g, run, words, buffers, err);

@@ -37,7 +37,9 @@ struct mr_gpu_lane_run {
 	void *copies_device;
 	uint8_t *copies_host;                  /* COPIED words, then the slots' buffers */
 	uint64_t copies_kernel, ready, copied; /* kernel's addresses; READY of slot 0 */
-	uint32_t ready_stride;
+	uint32_t ready_stride, slots;
+	uint32_t copies_queued;              /* some were when the prober asked last */
+	uint64_t copies_progress, copies_ns; /* the watch's: what had ended, and since when */
 
 	struct mr_gpu_call call; /* of the driver, that the lane is in */
 	uint32_t call_failed;    /* the lane sets it, once, after call_err */

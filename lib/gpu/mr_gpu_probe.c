@@ -39,12 +39,18 @@ static void wait_until(struct mr_gpu_probe *p, uint64_t until_ns)
 	(void)pthread_cond_timedwait(&p->changed, &p->lock, &ts);
 }
 
-/* One round over the kernels; the lock is not held, since the driver may not return. */
+/* One round over the kernels and the streams of copies; the lock is not held, since the driver may
+ * not return. */
 static void ask(struct mr_gpu *g, int answer[MR_WORK_COUNT], struct mr_err err[MR_WORK_COUNT])
 {
 	for (uint32_t k = 0; k < MR_WORK_COUNT; k++)
 		if (g->launch[k] != NULL)
 			answer[k] = mr_gpu_drv_launch_query(g->launch[k], &err[k]);
+	/* What failed here, the kernels' answers say too. */
+	for (uint32_t i = 0; i < g->lanes_count; i++)
+		if (g->lanes[i].stream != NULL)
+			mr_store_relaxed(&g->lanes[i].copies_queued,
+				mr_gpu_drv_stream_query(g->lanes[i].stream, NULL) > 0);
 }
 
 static void note(

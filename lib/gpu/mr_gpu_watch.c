@@ -70,7 +70,9 @@ static enum mr_gpu_health judge_worker(
 	if (l->slots_given != NULL)
 		given = mr_load_relaxed_u64(l->slots_given);
 	/* seq wraps at 32 bits, as the numbers of slots do. */
-	if (seq != w->seq || (int32_t)((uint32_t)share(given, w->worker, l->workers) - seq) <= 0) {
+	/* Nor is it owed what its copies may not have brought. */
+	if (seq != w->seq || mr_load_relaxed(&l->copies_queued) != 0 ||
+		(int32_t)((uint32_t)share(given, w->worker, l->workers) - seq) <= 0) {
 		w->seq = seq;
 		w->seq_ns = now;
 	}
@@ -113,6 +115,40 @@ static enum mr_gpu_health judge_call(
 	mr_err_set(err, -EIO, "device '%s': %s of lane '%s' has not returned for %u ms", g->name,
 		call, l->name, (uint32_t)(limit_ns / 1000000u));
 	return MR_GPU_LOST;
+}
+
+/* Grows with every slot that a worker did, and with every one that was copied back. */
+static uint64_t progress(const struct mr_gpu_lane_run *l)
+{
+	const uint32_t *copied = (const uint32_t *)(const void *)l->copies_host;
+	uint64_t sum = 0;
+
+	for (uint32_t w = 0; w < l->workers; w++)
+		sum += mr_load_relaxed(&l->ctl[w].seq);
+	for (uint32_t i = 0; i < l->slots; i++)
+		sum += mr_load_relaxed(&copied[i]);
+	return sum;
+}
+
+static enum mr_gpu_health judge_copies(
+	struct mr_gpu *g, struct mr_gpu_lane_run *l, uint64_t limit_ns, struct mr_err *err)
+{
+	uint64_t now_at;
+
+	if (l->stream == NULL)
+		return MR_GPU_HEALTHY;
+	now_at = progress(l);
+	if (mr_load_relaxed(&l->copies_queued) == 0 || now_at != l->copies_progress) {
+		l->copies_progress = now_at;
+		l->copies_ns = g->watch_now_ns;
+	}
+	if (g->watch_now_ns - l->copies_ns <= limit_ns)
+		return MR_GPU_HEALTHY;
+	mr_err_set(err, -EIO,
+		"device '%s': the copies of lane '%s' are queued, but none has ended for %u ms: "
+		"their stream stands still",
+		g->name, l->name, (uint32_t)(limit_ns / 1000000u));
+	return MR_GPU_STALLED;
 }
 
 /* What the kernel's log has to say of this device since the last look. */
@@ -161,6 +197,8 @@ enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_e
 		health = judge_device(g, limit_ns, err);
 	for (uint32_t i = 0; health == MR_GPU_HEALTHY && i < g->lanes_count; i++)
 		health = judge_call(g, &g->lanes[i], limit_ns, err);
+	for (uint32_t i = 0; health == MR_GPU_HEALTHY && i < g->lanes_count; i++)
+		health = judge_copies(g, &g->lanes[i], limit_ns, err);
 	for (uint32_t i = 0; health == MR_GPU_HEALTHY && i < g->workers_count; i++)
 		health = judge_worker(g, &g->workers[i], limit_ns, err);
 	if (health == MR_GPU_HEALTHY)

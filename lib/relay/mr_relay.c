@@ -95,7 +95,7 @@ void mr_relay_return(struct mr_relay *r)
 	mr_store_release(&to->done, seq + 1);
 }
 
-static uint32_t moves(struct mr_relay *r)
+uint32_t mr_relay_moves(struct mr_relay *r)
 {
 	uint32_t moved = 0;
 
@@ -122,7 +122,7 @@ void mr_relay_loop(struct mr_relay *r)
 	while (lane->state != MR_LANE_HALT) {
 		uint64_t then = clock.now;
 
-		mr_lane_books(lane, &clock, moves(r) + mr_lane_moves(lane, then));
+		mr_lane_books(lane, &clock, mr_relay_moves(r) + mr_lane_moves(lane, then));
 	}
 	mr_lane_end(lane);
 }

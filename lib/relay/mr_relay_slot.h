@@ -36,6 +36,9 @@ void mr_relay_describe(struct mr_relay *r);
 /* mr_relay_results hands the verdicts of the slot that the kernel did to tx, not yet the slot. */
 void mr_relay_results(struct mr_relay *r);
 
+/* mr_relay_moves does what there is to do in one turn; returns how many packets moved. */
+uint32_t mr_relay_moves(struct mr_relay *r);
+
 /* mr_relay_return hands that slot itself back: tx finds it done. */
 void mr_relay_return(struct mr_relay *r);
 

@@ -468,10 +468,9 @@ MR_HD uint32_t mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_bl
 
 	for (uint32_t i = b->thread / MR_KERNEL_WARP; i < count; i += warps) {
 		enum mr_flow flow = MR_NEXT;
-		uint32_t to = mr_kernel_to(lane, in, i);
 		struct mr_view v;
 
-		if (mr_kernel_view(lane, rx_port, &in[i], to, &v)) {
+		if (mr_kernel_view(lane, rx_port, &in[i], mr_kernel_to(lane, in, i), &v)) {
 			for (uint32_t s = 0; s < lane->chain_len && flow == MR_NEXT; s++) {
 				struct mr_ctx ctx =
 					mr_kernel_ctx(w, &lane->chain[s], rank, MR_KERNEL_WARP);
@@ -490,9 +489,10 @@ MR_HD uint32_t mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_bl
 		}
 		if (rank == 0)
 			changed |= mr_kernel_result(&out[i], &v, &in[i]);
-		if (to != MR_KERNEL_STAYS && mr_kernel_leaves(&v))
-			mr_kernel_copy(
-				lane, in[i].position, to, v.head, v.length, rank, MR_KERNEL_WARP);
+		/* Read again, so that no register holds it while stages run. */
+		if (lane->tx_region != 0 && mr_kernel_leaves(&v))
+			mr_kernel_copy(lane, in[i].position, mr_kernel_to(lane, in, i), v.head,
+				v.length, rank, MR_KERNEL_WARP);
 	}
 	return changed;
 }

@@ -118,7 +118,7 @@ static uint32_t take(struct mr_staged *s)
 	return count;
 }
 
-static uint32_t moves(struct mr_staged *s)
+uint32_t mr_staged_moves(struct mr_staged *s)
 {
 	struct mr_relay *r = &s->relay;
 	uint32_t moved = 0;
@@ -141,7 +141,7 @@ void mr_staged_loop(struct mr_staged *s)
 	while (lane->state != MR_LANE_HALT) {
 		uint64_t then = clock.now;
 
-		mr_lane_books(lane, &clock, moves(s) + mr_lane_moves(lane, then));
+		mr_lane_books(lane, &clock, mr_staged_moves(s) + mr_lane_moves(lane, then));
 	}
 	mr_lane_end(lane);
 }

@@ -38,6 +38,9 @@ struct mr_staged {
 	uint32_t back; /* number of the slot whose way back is to begin next */
 };
 
+/* mr_staged_moves does the copies' part of one turn; returns how many packets moved. */
+uint32_t mr_staged_moves(struct mr_staged *staged);
+
 /* mr_staged_loop is mr_lane_loop for a staged lane. */
 void mr_staged_loop(struct mr_staged *staged);
 

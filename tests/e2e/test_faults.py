@@ -99,6 +99,43 @@ def a_worker_that_stands_still_or_makes_no_progress_ends_the_run_with_status_3(s
 
 # NVIDIA/nccl #683: a completion does not say that the GPU can read the data.
 @case
+def a_copy_that_fails_or_never_ends_is_one_sentence_at_the_start_and_while_running(s):
+    """The first two copies are the start's own, there and back."""
+    s.pcap("in.pcap", fr.make(50, seed=64))
+    words = {"copy": "cannot copy its packets", "copystall": "stream stands still"}
+    for rx, tx in (("staged", "staged"), ("direct", "staged"), ("staged", "pinned")):
+        def staged(fault, port=FLOOD):
+            ln = lane("l0", "p0", "p0", ["l2swap"], batch={"packets": 8}, slots=4,
+                      rx_path=[rx], tx_path=[tx])  # fmt: skip
+            return config({"p0": port}, [ln], f"sim,fault={fault}", kernel={"stall_ms": 1500})
+
+        what = f"{rx} to {tx}"
+        for k in (1, 2):
+            judge_refused(s.run(staged(f"copy@{k}"), status=FAILURE), f"{what}, copy@{k}")
+        for fault, reason in (("copy", "gpu_lost"), ("copystall", "gpu_stalled")):
+            r = s.run(staged(f"{fault}@40"), "--duration", "30", status=GPU, reason=reason)
+            check(r.report["duration_s"] < 15, f"{what}, {fault}: {r.report['duration_s']} s")
+            said = complaints(r.stderr)
+            check_equal(len(said), 1, f"{what}: sentences with {fault}: {r.stderr}")
+            check("'l0'" in said[0] and words[fault] in said[0], f"{what}, {fault}: {said[0]}")
+            check(r.lane()["in_flight"] > 0, f"{what}, {fault}: nothing was left in flight")
+            check_equal(r.lane()["path_verdict"], "unproven", f"{what}, {fault}: path_verdict")
+    cfg = config({"p0": FLOOD}, [lane("l0", "p0", "p0", path="staged")], "sim,fault=copystall@1")
+    judge_refused(s.run(cfg, status=FAILURE), "copystall@1")
+
+
+@case
+def a_staged_lane_ends_with_a_lost_device_and_a_dead_worker(s):
+    for fault in ("lost@300", "die@0:300"):
+        ln = lane("l0", "p0", "p0", ["l2swap"], path="staged", batch={"packets": 8}, slots=4)
+        cfg = config({"p0": FLOOD}, [ln], f"sim,fault={fault}")
+        r = s.run(cfg, "--duration", "20", status=GPU, reason="gpu_lost")
+        check(r.report["duration_s"] < 6, f"{fault}: noticed after {r.report['duration_s']} s")
+        check_equal(len(complaints(r.stderr)), 1, f"sentences with {fault}: {r.stderr}")
+        check(r.lane()["tx_packets"] > 0, "nothing was sent before the fault")
+
+
+@case
 def a_device_that_cannot_order_nic_writes_is_flushed_or_refused(s):
     given = fr.make(200, seed=61)
     s.pcap("in.pcap", given)

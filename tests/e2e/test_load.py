@@ -54,6 +54,29 @@ def more_than_ten_pools_pass_each_mode_and_batch_and_all_are_accounted_for(s):
 
 
 @case
+def a_million_packets_pass_a_staged_lane_and_one_of_two_paths_in_every_overload_mode(s):
+    wanted = 1000000 if PATIENCE == 1 else 100000
+    for paths in ({"path": "staged"}, {"rx_path": ["pinned"]}):
+        for overload in ("block", "shed"):
+            cfg = flood(["l2swap"], overload=overload, **paths)
+            cfg["ports"][0]["device"] = "net_null0,size=64,copy=0"
+            for seconds in (1, 4, 16):
+                r = s.run(cfg, "--duration", f"{seconds * PATIENCE:g}", reason="duration")
+                ln = r.lane()
+                if ln["tx_packets"] > wanted / 2:
+                    break
+            what = f"{paths}, {overload}"
+            check(ln["tx_packets"] > wanted / 2, f"{what}: {ln['tx_packets']} were sent")
+            drops = r.drops()
+            shed = drops.pop("rx_drop_shed", 0)
+            check_equal(drops, {}, f"{what}: drops")
+            check(shed == 0 or overload == "shed", f"{what}: {shed} shed")
+            staged = 2 if "path" in paths else 0
+            check_equal(ln["host_bytes_copied"], staged * 64 * ln["tx_packets"], what)
+            check_equal(ln["counters"]["gpu_bytes_copied"], (2 - staged) // 2 * ln["tx_bytes"], what)
+
+
+@case
 def a_pool_of_exactly_the_minimum_carries_a_hundred_times_itself(s):
     for batch in (1, 64, 512):
         cfg = flood(["l2swap"], batch={"packets": batch})

@@ -76,10 +76,15 @@ def runts_are_counted_by_name_and_absent_from_output(s):
     for i, runt in enumerate(runts):
         mixed.insert(i * 7, runt)
     s.pcap("in.pcap", mixed)
-    r = s.run_idle(one_lane(["l2swap"]))
-    check_frames(s.frames("out.pcap"), [swapped(f) for f in whole], "output")
-    check_equal(r.drops(), {"gpu_drop_runt": len(runts)}, "drops")
-    check_equal(r.lane()["rx_packets"], len(mixed), "rx_packets")
+    for paths in ({}, {"path": "staged"}, {"rx_path": ["pinned"]}, {"tx_path": ["staged"]}):
+        r = s.run_idle(one_lane(["l2swap"], **paths))
+        check_frames(s.frames("out.pcap"), [swapped(f) for f in whole], f"output of {paths}")
+        check_equal(r.drops(), {"gpu_drop_runt": len(runts)}, f"drops of {paths}")
+        ln = r.lane()
+        check_equal(ln["rx_packets"], len(mixed), "rx_packets")
+        # A runt is copied to the kernel, and not back.
+        received, sent = sum(map(len, mixed)), sum(map(len, whole))
+        judge_copies(ln, ln["rx_path"], ln["tx_path"], received, sent)
 
 
 @case
@@ -90,10 +95,11 @@ def frames_longer_than_a_buffer_are_counted_by_name_and_absent_from_output(s):
     for i in range(40):
         mixed.insert(i * 5, giants[i % len(giants)])
     s.pcap("in.pcap", mixed)
-    r = s.run_idle(one_lane(["l2swap"]))
-    check_frames(s.frames("out.pcap"), [swapped(f) for f in whole], "output")
-    check_equal(r.drops(), {"rx_drop_oversize": 40}, "drops")
-    check_equal(r.lane()["rx_bytes"], sum(map(len, mixed)), "rx_bytes")
+    for paths in ({}, {"path": "staged"}):
+        r = s.run_idle(one_lane(["l2swap"], **paths))
+        check_frames(s.frames("out.pcap"), [swapped(f) for f in whole], f"output of {paths}")
+        check_equal(r.drops(), {"rx_drop_oversize": 40}, f"drops of {paths}")
+        check_equal(r.lane()["rx_bytes"], sum(map(len, mixed)), "rx_bytes")
 
 
 @case
@@ -156,7 +162,12 @@ def forward_sends_to_that_entry_of_the_tx_list_alone(s):
     for port, (first, second) in enumerate(((given, []), ([], given))):
         cfg = config(
             {"p0": pcap_port(0, "in.pcap", f"a{port}.pcap"), "p1": pcap_port(1, tx=f"b{port}.pcap")},
-            [lane("l0", "p0", ["p0", "p1"], [{"use": "forward", "params": {"port": port}}])],
+            [
+                lane(
+                    "l0", "p0", ["p0", "p1"], [{"use": "forward", "params": {"port": port}}],
+                    path=("staged", "direct")[port], tx_path=["staged"],
+                )
+            ],
         )
         r = s.run_idle(cfg)
         check_frames(s.frames(f"a{port}.pcap"), first, f"port 0 with forward to {port}")
@@ -194,7 +205,7 @@ def order_is_kept_and_nothing_is_lost_for_every_batch_ring_and_worker_count(s):
                 lane(
                     name, name, name, stages,
                     batch={"packets": batch, "timeout_us": 50}, slots=slots, workers=workers,
-                    path="pinned" if i % 3 == 2 else "direct",
+                    rx_path=[PATHS[i % 3]], tx_path=[PATHS[(i + i // 3) % 3]],
                 )
             )  # fmt: skip
         r = s.run_idle(config(ports, lanes))

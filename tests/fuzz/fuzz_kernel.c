@@ -5,6 +5,9 @@
  * pass, so AddressSanitizer sees a stage that leaves its frame. The results are
  * held to what mr_kernel.h says.
  *
+ * With bit 1 of the mode the last step copies frames to a second region, of which nothing
+ * is open but the buffers of those that pass; the last frame is compared.
+ *
  * Input: units, room, mode, chain, batch (a byte each), count (2), a stage and its
  * first parameter (1 + 4) per stage, 9 bytes per descriptor, then the packet bytes.
  *
@@ -27,6 +30,7 @@
 #define UNTOUCHED 0xa5
 
 static uint8_t region[UNITS_MAX * MR_UNIT + MR_UNIT] __attribute__((aligned(64)));
+static uint8_t tx_region[sizeof(region)] __attribute__((aligned(64)));
 
 struct input {
 	const uint8_t *at;
@@ -47,8 +51,9 @@ struct slot {
 	uint32_t count; /* as the header says, hostile */
 	uint8_t *in, *out;
 	uint64_t acc[MR_COUNTERS_MAX], pub[MR_COUNTERS_MAX];
-	bool raw;   /* parameters that the plan would refuse */
-	bool grows; /* a stage adds up to 8 bytes behind the frame */
+	bool raw;    /* parameters that the plan would refuse */
+	bool grows;  /* a stage adds up to 8 bytes behind the frame */
+	bool copies; /* frames leave from tx_region */
 };
 
 /* What is raw has any bytes; the addresses of reflect would hardly ever be met. */
@@ -105,6 +110,19 @@ static bool in_window(const struct slot *s, const struct mr_desc_in *d)
 		(uint32_t)d->head + d->length <= s->lane.room;
 }
 
+static uint32_t *tx_positions(const struct slot *s)
+{
+	return (uint32_t *)(s->in + MR_SLOT_HEADER + 8 * s->lane.batch);
+}
+
+/* Whether packet i is handed to the chain. */
+static bool passes(const struct slot *s, const struct mr_desc_in *d, uint32_t i)
+{
+	struct mr_desc_in to = {.position = s->copies ? tx_positions(s)[i] : d[i].position};
+
+	return in_window(s, &d[i]) && in_window(s, &to);
+}
+
 /* Half of the descriptors are moved near the region, or hardly any would pass. */
 static void build_slot(struct slot *s, struct input *in)
 {
@@ -127,6 +145,10 @@ static void build_slot(struct slot *s, struct input *in)
 			d[i].length %= s->lane.room + 1;
 		if ((near & 4) != 0)
 			d[i].head %= s->lane.room - MR_UNIT + 1;
+		if (s->copies)
+			tx_positions(s)[i] = (near & 8) != 0
+				? take(in, 4)
+				: (near >> 4) * 7 % (s->lane.region_units + 1);
 	}
 }
 
@@ -148,17 +170,28 @@ static void open_frames(const struct slot *s)
 	const struct mr_desc_in *d = (const struct mr_desc_in *)(s->in + MR_SLOT_HEADER);
 
 	ASAN_POISON_MEMORY_REGION(region, sizeof(region));
-	for (uint32_t i = 0; i < checked(s); i++)
-		if (in_window(s, &d[i]) && d[i].length >= MR_FRAME_MIN)
+	ASAN_POISON_MEMORY_REGION(tx_region, sizeof(tx_region));
+	for (uint32_t i = 0; i < checked(s); i++) {
+		/* A copy takes all the 16 bytes that a frame begins or ends in. */
+		uint32_t before = s->copies ? d[i].head % 16 : 0;
+		uint32_t bytes = d[i].length + before + (s->grows ? tail(s, &d[i]) : 0);
+
+		if (!passes(s, d, i) || d[i].length < MR_FRAME_MIN)
+			continue;
+		ASAN_UNPOISON_MEMORY_REGION(
+			region + (size_t)d[i].position * MR_UNIT + d[i].head - before,
+			s->copies ? (bytes + 15) / 16 * 16 : bytes);
+		if (s->copies)
 			ASAN_UNPOISON_MEMORY_REGION(
-				region + (size_t)d[i].position * MR_UNIT + d[i].head,
-				d[i].length + (s->grows ? tail(s, &d[i]) : 0));
+				tx_region + (size_t)tx_positions(s)[i] * MR_UNIT, s->lane.room);
+	}
 }
 
-static void check_result(
-	const struct slot *s, const struct mr_desc_in *in, const struct mr_desc_out *out)
+static void check_result(const struct slot *s, const struct mr_desc_in *all, uint32_t i,
+	const struct mr_desc_out *out)
 {
-	bool window = in_window(s, in), runt = in->length < MR_FRAME_MIN;
+	const struct mr_desc_in *in = &all[i];
+	bool window = passes(s, all, i), runt = in->length < MR_FRAME_MIN;
 
 	if (!window || runt) {
 		if (out->verdict != MR_DROP || out->length != in->length || out->head != in->head ||
@@ -174,6 +207,15 @@ static void check_result(
 		abort();
 }
 
+/* Of the last frame, over which no other was copied, and into which none changed anything. */
+static void check_copy(const struct mr_desc_in *in, const struct mr_desc_out *out, uint32_t to)
+{
+	if (out->verdict != MR_DROP &&
+		memcmp(region + (size_t)in->position * MR_UNIT + out->head,
+			tx_region + (size_t)to * MR_UNIT + out->head, out->length) != 0)
+		abort();
+}
+
 static void check_slot(const struct slot *s)
 {
 	const struct mr_slot_out *h = (const struct mr_slot_out *)s->out;
@@ -184,13 +226,16 @@ static void check_slot(const struct slot *s)
 	if (h->done != 1)
 		abort();
 	for (uint32_t i = 0; i < checked(s); i++) {
-		check_result(s, &in[i], &out[i]);
+		check_result(s, in, i, &out[i]);
 		if (out[i].length != in[i].length || out[i].head != in[i].head ||
 			out[i].verdict != MR_TX || out[i].port != 0 || out[i].arg != 0)
 			plain = 0;
 	}
 	if (h->plain != plain)
 		abort();
+	if (s->copies && checked(s) != 0)
+		check_copy(
+			&in[checked(s) - 1], &out[checked(s) - 1], tx_positions(s)[checked(s) - 1]);
 	for (const uint8_t *p = (const uint8_t *)&out[checked(s)]; p < s->out + s->lane.out_stride;
 		p++)
 		if (*p != UNTOUCHED)
@@ -242,22 +287,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
 	struct slot s = {0};
-	uint32_t stages;
+	uint32_t stages, mode;
 
 	ASAN_UNPOISON_MEMORY_REGION(region, sizeof(region));
 	s.lane.region_units = 1 + take(&in, 1) % UNITS_MAX;
 	s.lane.room = MR_UNIT + take(&in, 1) * 8;
-	s.raw = (take(&in, 1) & 1) != 0;
+	mode = take(&in, 1);
+	s.raw = (mode & 1) != 0;
+	s.copies = (mode & 2) != 0;
+	if (s.copies)
+		s.lane.room = (s.lane.room + 15) / 16 * 16;
 	stages = take(&in, 1) % (MR_CHAIN_MAX + 1);
 	s.lane.batch = 1 + take(&in, 1) % BATCH_FUZZ;
 	s.count = take(&in, 2);
 	build_chain(&s, &in, stages);
-	s.lane.in_stride = s.lane.out_stride = MR_SLOT_BYTES(s.lane.batch);
+	s.lane.in_stride = s.lane.out_stride =
+		s.copies ? MR_SLOT_BYTES_TX(s.lane.batch) : MR_SLOT_BYTES(s.lane.batch);
 	s.lane.slots = 2;
 	s.lane.workers = 1;
 	s.in = calloc(2, s.lane.in_stride);
 	s.out = calloc(2, s.lane.out_stride);
 	s.lane.region = (uintptr_t)region;
+	if (s.copies) {
+		s.lane.tx_region = (uintptr_t)tx_region;
+		s.lane.tx_region_units = s.lane.region_units;
+	}
 	s.lane.in = (uintptr_t)s.in;
 	s.lane.out = (uintptr_t)s.out;
 	s.lane.counters_acc = (uintptr_t)s.acc;

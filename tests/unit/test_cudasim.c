@@ -745,6 +745,72 @@ static unsigned int failing_alloc(const char *options)
 	return failed;
 }
 
+/* What a stream has to do, it does in order, and the last shows that all is done. */
+static void copies_of_page_locked_memory_and_values_behind_them_keep_their_order(void **state)
+{
+	const uint64_t until = mr_clock_ns() + 20000000000ull;
+	uint32_t *host, *word;
+	mr_cu_deviceptr p, w;
+	void *memory;
+	struct rig g;
+
+	(void)state;
+	rig_open(&g, "mem=1MiB");
+	assert_int_equal(g.api->cuMemAlloc_v2(&p, PAGE), 0);
+	assert_int_equal(g.api->cuMemHostAlloc(&memory, PAGE, MR_CU_MEMHOSTALLOC_DEVICEMAP), 0);
+	host = memory;
+	word = host + 1024;
+	assert_int_equal(g.api->kernel_address(word, &w), 0);
+	for (uint32_t round = 1; round <= 200; round++) {
+		for (uint32_t i = 0; i < 512; i++)
+			host[i] = round * 1000 + i;
+		memset(host + 512, 0, 2048);
+		assert_int_equal(g.api->cuMemcpyHtoDAsync_v2(p, host, 2048, g.stream), 0);
+		assert_int_equal(g.api->cuMemcpyDtoHAsync_v2(host + 512, p, 2048, g.stream), 0);
+		assert_int_equal(g.api->cuStreamWriteValue32_v2(g.stream, w, round, 0), 0);
+		while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != round)
+			assert_true(mr_clock_ns() < until);
+		assert_memory_equal(host, host + 512, 2048);
+	}
+	assert_int_equal(g.api->cuStreamSynchronize(g.stream), 0);
+	assert_int_equal(g.api->cuStreamQuery(g.stream), 0);
+	assert_int_equal(
+		g.api->cuStreamWriteValue32_v2(g.stream, w, 1, 2), MR_CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		g.api->cuStreamWriteValue32_v2(g.stream, w + 1, 1, 0), MR_CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		g.api->cuStreamWriteValue32_v2(NULL, w, 1, 0), MR_CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(g.api->cuMemFreeHost(memory), 0);
+	rig_close(&g);
+}
+
+static void a_copy_is_refused_or_its_stream_stands_still_and_no_other(void **state)
+{
+	mr_cu_stream other;
+	mr_cu_deviceptr p;
+	void *host;
+	struct rig g;
+
+	(void)state;
+	rig_open(&g, "mem=1MiB,fault=copy@2,fault=copystall@3");
+	assert_int_equal(g.api->cuMemAlloc_v2(&p, PAGE), 0);
+	assert_int_equal(g.api->cuMemHostAlloc(&host, PAGE, MR_CU_MEMHOSTALLOC_DEVICEMAP), 0);
+	assert_int_equal(g.api->cuStreamCreate(&other, MR_CU_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(g.api->cuMemcpyHtoDAsync_v2(p, host, 64, g.stream), 0);
+	assert_int_equal(g.api->cuMemcpyHtoDAsync_v2(p, host, 64, g.stream), MR_CUDA_ERROR_UNKNOWN);
+	assert_int_equal(g.api->cuStreamSynchronize(g.stream), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(g.api->cuMemcpyHtoDAsync_v2(p, host, 64, g.stream), 0);
+	assert_int_equal(g.api->cuMemcpyHtoDAsync_v2(p, host, 64, other), 0);
+	assert_int_equal(g.api->cuStreamSynchronize(other), 0);
+	assert_int_equal(g.api->cuStreamQuery(g.stream), MR_CUDA_ERROR_NOT_READY);
+	/* What stands still does not hold up the end. */
+	assert_int_equal(g.api->cuMemFreeHost(host), 0);
+	assert_int_equal(g.api->cuStreamDestroy_v2(g.stream), 0);
+	assert_int_equal(g.api->cuStreamCreate(&g.stream, MR_CU_STREAM_NON_BLOCKING), 0);
+	rig_close(&g);
+}
+
 static void a_seed_draws_the_same_fault_again(void **state)
 {
 	unsigned int hits = 0, last = 0, kinds = 0;
@@ -963,6 +1029,9 @@ int main(void)
 		cmocka_unit_test(a_kernel_that_comes_later_meets_the_fault_too),
 		cmocka_unit_test(a_block_that_dies_takes_the_context_along),
 		cmocka_unit_test(a_lost_device_answers_every_call_with_its_loss),
+		cmocka_unit_test(
+			copies_of_page_locked_memory_and_values_behind_them_keep_their_order),
+		cmocka_unit_test(a_copy_is_refused_or_its_stream_stands_still_and_no_other),
 		cmocka_unit_test(a_seed_draws_the_same_fault_again),
 		cmocka_unit_test(a_flush_needs_its_option),
 		cmocka_unit_test(a_nics_writes_are_late_until_a_flush_that_works),

@@ -247,6 +247,9 @@ static void path_takes_the_first_that_holds(void **state)
 		{"3b:00.0", "0000:5e:00.0", "[direct]", MR_PATH_DIRECT, "proven at start-up"},
 		{"3b:00.0", "net_null0", "[direct, pinned]", MR_PATH_PINNED, "copy with the CPU"},
 		{"3b:00.0", "net_null0", "[pinned]", MR_PATH_PINNED, "first choice"},
+		{"sim", "net_null0", "[staged, direct]", MR_PATH_STAGED, "copied to and from"},
+		{"3b:00.0", "net_null0", "[direct, staged, pinned]", MR_PATH_STAGED,
+			"second choice: the driver of port 'p0' would copy with the CPU"},
 		{"3b:00.0", "net_null0", "[direct]", MR_PATH_COUNT, "copy with the CPU"},
 		{"3b:00.0", "kernel:veth0", "[direct]", MR_PATH_COUNT, "copy with the CPU"},
 		{"3b:00.0", "net_tap0", "[direct]", MR_PATH_COUNT, "copy with the CPU"},
@@ -283,6 +286,48 @@ static void sending_port_counts_for_the_path(void **state)
 	assert_int_equal(plan.lanes[0].rx_path, MR_PATH_PINNED);
 	assert_int_equal(plan.lanes[0].tx_path, MR_PATH_PINNED);
 	assert_non_null(strstr(plan.lanes[0].path_why, "port 'p1'"));
+}
+
+/* What rests in slots rests in both pools, what waits for a port in the second only. */
+static void a_lane_whose_paths_differ_has_two_pools(void **state)
+{
+	const struct mr_plan_lane *l = &plan.lanes[0];
+
+	(void)state;
+	assert_int_equal(build("devices: [{name: g0, device: sim}]\n"
+			       "ports: [{name: p0, device: net_null0, rx_ring: 128, tx_ring: 64}]\n"
+			       "lanes:\n" LANE("l0", "0", "any", "[direct]",
+				       ", rx_path: [pinned], tx_path: [direct, staged], slots: 8, "
+				       "batch: {packets: 32}") LANE("l1", "1", "any", "[staged]",
+				       ", slots: 8, batch: {packets: 32}")),
+		0);
+	assert_int_equal(l->rx_path, MR_PATH_PINNED);
+	assert_int_equal(l->tx_path, MR_PATH_DIRECT);
+	assert_non_null(strstr(l->path_why, "in: first choice: host memory that device 'g0' maps"));
+	assert_non_null(strstr(l->path_why, "out: first that holds: memory of the software"));
+	assert_string_equal(l->sum, "rx_ring 128 + slots 8 x batch 32 + control cache 64 = 448");
+	assert_string_equal(l->tx_sum, "slots 8 x batch 32 + tx_ring 64 + backlog 64 = 384");
+	assert_int_equal(l->buffers, 448);
+	assert_int_equal(l->tx_buffers, 384);
+	assert_int_equal(l->copies_bytes, 0);
+	assert_int_equal(plan.devices[0].region[MR_PATH_PINNED].need_bytes, 448 * 1664);
+	assert_int_equal(plan.devices[0].region[MR_PATH_DIRECT].need_bytes, 384 * 1664);
+	/* A lane that is staged both ways has one pool, and buffers of its slots. */
+	assert_int_equal(plan.lanes[1].tx_buffers, 0);
+	assert_int_equal(plan.lanes[1].copies_bytes, 8 * 32 * 1664);
+	assert_int_equal(plan.devices[0].region[MR_PATH_STAGED].need_bytes,
+		(uint64_t)plan.lanes[1].buffers * 1664);
+	/* One side's list is judged by that side's ports, and no path is taken that it lacks. */
+	assert_int_equal(build(TEXT("3b:00.0", "net_null0",
+				 LANE("l0", "0", "any", "[staged]", ", tx_path: [direct]"))),
+		-EINVAL);
+	assert_string_equal(problems.p[0].key, "lanes[0].tx_path");
+	assert_int_equal(
+		build(TEXT("3b:00.0", "net_null0",
+			LANE("l0", "0", "any", "[staged]", ", tx_path: [direct, pinned]"))),
+		0);
+	assert_int_equal(plan.lanes[0].rx_path, MR_PATH_STAGED);
+	assert_int_equal(plan.lanes[0].tx_path, MR_PATH_PINNED);
 }
 
 static void port_strings_become_dpdk_devices(void **state)
@@ -744,6 +789,7 @@ int main(void)
 		cmocka_unit_test_setup(pools_of_a_region_do_not_overlap, setup),
 		cmocka_unit_test_setup(region_hint_suffices, setup),
 		cmocka_unit_test_setup(path_takes_the_first_that_holds, setup),
+		cmocka_unit_test_setup(a_lane_whose_paths_differ_has_two_pools, setup),
 		cmocka_unit_test_setup(sending_port_counts_for_the_path, setup),
 		cmocka_unit_test_setup(port_strings_become_dpdk_devices, setup),
 		cmocka_unit_test_setup(kernel_port_sends_on_as_many_sockets_as_queues, setup),
