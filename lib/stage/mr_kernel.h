@@ -117,17 +117,6 @@ MR_HD void mr_kernel_warp_sync(void)
 #endif
 }
 
-/* What thread k of the warp has for x. */
-MR_HD uint32_t mr_kernel_shuffle(uint32_t x, uint32_t k)
-{
-#if defined(__CUDA_ARCH__)
-	return __shfl_sync(0xffffffffu, x, (int)k);
-#else
-	(void)k;
-	return x;
-#endif
-}
-
 /* What this block wrote is seen by CPU and NIC before what it writes from here on. */
 MR_HD void mr_kernel_fence(const struct mr_block *b)
 {
@@ -303,8 +292,13 @@ MR_HD void mr_kernel_copy_each(const struct mr_lane_dev *lane, const struct mr_b
 	uint32_t from, uint32_t to, uint32_t place)
 {
 	for (uint32_t k = 0; k < MR_KERNEL_WARP; k++) {
-		uint32_t k_to = mr_kernel_shuffle(to, k), k_from = mr_kernel_shuffle(from, k);
-		uint32_t k_place = mr_kernel_shuffle(place, k);
+#if defined(__CUDA_ARCH__)
+		uint32_t k_to = __shfl_sync(0xffffffffu, to, (int)k);
+		uint32_t k_from = __shfl_sync(0xffffffffu, from, (int)k);
+		uint32_t k_place = __shfl_sync(0xffffffffu, place, (int)k);
+#else
+		uint32_t k_to = to, k_from = from, k_place = place;
+#endif
 
 		if (k_to != MR_KERNEL_STAYS)
 			mr_kernel_copy(lane, k_from, k_to, k_place & 0xffff, k_place >> 16,

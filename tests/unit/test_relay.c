@@ -79,7 +79,7 @@ static struct world *open_world(bool gathers, bool scatters, bool moves)
 	l.copier = w->staged ? &w->hop.copier : NULL;
 	l.ring = &w->hop.relay.kernel;
 	if (mr_gpu_open("g0", "sim,mem=4MiB,map=0", 60000, &env.gpu, &w->err) != 0 ||
-		mr_gpu_load(env.gpu, &l, 1, 0, &w->err) != 0)
+		mr_gpu_load(env.gpu, &l, 1, 0, 100, &w->err) != 0)
 		fail_msg("%s", w->err.msg);
 	w->region = gathers ? env.gpu->lanes[0].copies_kernel : rx.kernel;
 	w->to = scatters ? env.gpu->lanes[0].copies_kernel : tx.kernel;
