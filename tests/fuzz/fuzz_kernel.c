@@ -251,7 +251,7 @@ static void walk_frames(const struct slot *s)
 		struct mr_headers h;
 		struct mr_view v;
 
-		if (!mr_kernel_view(&s->lane, 0, &d[i], 0, &v))
+		if (!mr_kernel_view(&s->lane, 0, &d[i], mr_kernel_to(&s->lane, d, i), &v))
 			continue;
 		mr_walk(&v, 0, &h);
 		if (h.end > v.length || h.l4 > h.end || h.payload > h.end)
