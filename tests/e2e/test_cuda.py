@@ -53,14 +53,14 @@ class Driver:
         check_equal(self.lines("left"), [], "left with the driver")
 
 
-def two_divisions(device=PCI, **keys):
+def two_divisions(device=PCI, out="", **keys):
     """Header and payload stages: two kernels, the second is launched behind the first."""
     # The stand-in's workers wait for a core like anybody else.
     keys.setdefault("kernel", {"stall_ms": 20000})
     return config(
         {
-            "p0": "net_pcap0,rx_pcap=in.pcap,tx_pcap=swap.pcap",
-            "p1": "net_pcap1,rx_pcap=in.pcap,tx_pcap=sum.pcap",
+            "p0": f"net_pcap0,rx_pcap=in.pcap,tx_pcap={out}swap.pcap",
+            "p1": f"net_pcap1,rx_pcap=in.pcap,tx_pcap={out}sum.pcap",
         },
         [
             lane("l0", "p0", "p0", ["l2swap"], path="pinned"),
@@ -157,7 +157,9 @@ def a_refusal_of_any_call_is_one_sentence_and_leaves_nothing(s):
         ("cuStreamQuery", 1, 214, "CUDA_ERROR_ECC_UNCORRECTABLE"),
     ):
         driver = Driver(s, f"device={PCI} fail={call}@{at}:{code}")
-        runs.append((s.start(two_divisions(), "--duration", "10"), driver, call, code, name))
+        runs.append(
+            (s.start(two_divisions(out=call), "--duration", "10"), driver, call, code, name)
+        )
     for run, driver, call, code, name in runs:
         r = run.ended()
         check(r.status in (FAILURE, GPU), f"{call}: {r.told()}")
@@ -168,7 +170,7 @@ def a_refusal_of_any_call_is_one_sentence_and_leaves_nothing(s):
 def hangs(s, call, number, at, seconds):
     """A run whose driver never returns from that call: status 3, and it is named."""
     driver = Driver(s, f"device={PCI} block={call}@{number}")
-    cfg = two_divisions(kernel={"driver_ms": 1500, "stall_ms": 1000})
+    cfg = two_divisions(out=call, kernel={"driver_ms": 1500, "stall_ms": 1000})
     run = s.start(cfg, "--duration", "0.3")
 
     def judge_end():

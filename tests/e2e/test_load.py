@@ -32,8 +32,8 @@ def pool_of(s, cfg):
 def run_over(s, cfg, times):
     """Runs until more than that many pools have come; longer on a machine without time."""
     pool = pool_of(s, cfg)["buffers"]
-    for seconds in (0.4, 3, 12):
-        r = s.run(cfg, "--duration", f"{seconds * PATIENCE:g}", reason="duration")
+    for seconds in (0.4, 3, 12 * PATIENCE):
+        r = s.run(cfg, "--duration", f"{seconds:g}", reason="duration")
         came = r.lane()["rx_packets"]
         if came > times * pool:
             return r

@@ -509,6 +509,9 @@ static __attribute__((destructor)) void standin_end(void)
 		usleep(1000);
 	while (standin.blocked)
 		pause();
+	/* A library that is closed again has to leave nothing. */
+	for (uint32_t i = 0; i < standin.devices; i++)
+		mr_cudasim_remove(standin.device[i].sim);
 }
 
 /* For the stand-in of GDRCopy, whose kernel module knows the GPU's memory. */
