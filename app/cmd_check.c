@@ -83,7 +83,8 @@ static int print_json(json_t *j)
 		fprintf(stderr, "millrace: out of memory\n");
 		return MR_EXIT_FAILURE;
 	}
-	puts(line);
+	mr_cmd_print(line);
+	mr_cmd_print("\n");
 	free(line);
 	return MR_EXIT_CLEAN;
 }

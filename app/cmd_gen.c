@@ -93,7 +93,7 @@ static int report(struct gen *g, const struct options *o, double duration_s)
 	mr_cmd_gen_print(&run, o->json ? stderr : stdout);
 	if (o->json)
 		mr_cmd_print_json(mr_cmd_gen_json(&run));
-	fflush(stdout);
+	mr_cmd_print("");
 	if (g->report.end == MR_GEN_PORT_LOST)
 		return MR_EXIT_PORT;
 	return mr_cmd_gen_clean(&run) ? MR_EXIT_CLEAN : MR_EXIT_FAILURE;

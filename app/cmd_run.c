@@ -203,13 +203,15 @@ static int report(
 	json_object_set_new(j, "duration_s", json_real(duration_s));
 	json_object_set_new(j, "exit_reason", json_string(out->reason));
 	text = mr_report_text(j);
-	if (text != NULL)
-		fputs(text, o->json ? stderr : stdout);
+	if (text != NULL && o->json)
+		fputs(text, stderr);
+	else if (text != NULL)
+		mr_cmd_print(text);
 	free(text);
 	if (o->json)
 		mr_cmd_print_json(json_incref(j));
 	json_decref(j);
-	fflush(stdout);
+	mr_cmd_print("");
 	if (!balanced) {
 		fprintf(stderr,
 			"millrace: packets are unaccounted for; this is a fault of "

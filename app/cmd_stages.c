@@ -96,7 +96,8 @@ static int print_json(void)
 		fprintf(stderr, "millrace: out of memory\n");
 		return MR_EXIT_FAILURE;
 	}
-	puts(line);
+	mr_cmd_print(line);
+	mr_cmd_print("\n");
 	free(line);
 	return MR_EXIT_CLEAN;
 }

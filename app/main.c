@@ -8,7 +8,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#define STACK_MIN (512u << 10)
 
 static const struct mr_cmd cmds[] = {
 	{"run", "CONFIG [--duration S] [--idle-exit S] [--json] [--name NAME] [--skip ID]",
@@ -48,13 +51,38 @@ int mr_cmd_usage(const struct mr_cmd *self)
 	return MR_EXIT_USAGE;
 }
 
+/* Why standard output first failed; 0: it did not, or nobody looked then. */
+static int output_errno;
+
+void mr_cmd_print(const char *text)
+{
+	if ((fputs(text, stdout) < 0 || fflush(stdout) != 0) && output_errno == 0)
+		output_errno = errno;
+}
+
 /* A result that could not be written is a failure, whatever the command thought of it. */
 static int finish(int status)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	mr_cmd_print("");
+	if (output_errno == 0 && !ferror(stdout))
 		return status;
-	fprintf(stderr, "millrace: standard output could not be written: %s\n", strerror(errno));
+	fprintf(stderr, "millrace: standard output could not be written%s%s\n",
+		output_errno != 0 ? ": " : "", output_errno != 0 ? strerror(output_errno) : "");
 	return status == MR_EXIT_CLEAN ? MR_EXIT_FAILURE : status;
+}
+
+/* With less, the first deep call would be a fault and not a sentence. */
+static bool has_stack(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_STACK, &l) != 0 || l.rlim_cur >= STACK_MIN)
+		return true;
+	fprintf(stderr,
+		"millrace: this process is limited to %llu KiB of stack, and needs %u; raise it: "
+		"ulimit -s\n",
+		(unsigned long long)l.rlim_cur / 1024, STACK_MIN / 1024);
+	return false;
 }
 
 /*
@@ -96,6 +124,8 @@ static int dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	hold_streams();
+	if (!has_stack())
+		return MR_EXIT_FAILURE;
 	/* A write beyond the limit of a file's size shall fail, not kill (ulimit -f). */
 	signal(SIGXFSZ, SIG_IGN);
 	return finish(dispatch(argc, argv));

@@ -44,6 +44,9 @@ int mr_cmd_bench(const struct mr_cmd *self, int argc, char **argv);
 /* Prints "usage: millrace NAME USAGE" to stderr and returns MR_EXIT_USAGE. */
 int mr_cmd_usage(const struct mr_cmd *self);
 
+/* Writes text to stdout at once; main() tells of the first failure, and why. */
+void mr_cmd_print(const char *text);
+
 /* Prints "file:line: key: message; hint" to stderr, a line for each problem. */
 void mr_cmd_print_problems(const struct mr_problems *ps);
 
@@ -63,7 +66,7 @@ void mr_cmd_print_failure(bool json, json_t *errors);
 int mr_cmd_fail(const char *config, bool json, const char *sentence, int status);
 
 /*
- * SIGINT and SIGTERM as words: written by the handler, read with mr_load_relaxed. The
+ * SIGINT, SIGTERM and SIGHUP as words: written by the handler, read with mr_load_relaxed. The
  * first sets seen, a second one fast too; SIGPIPE is ignored.
  */
 extern uint32_t mr_cmd_signal_seen, mr_cmd_signal_fast;

@@ -66,8 +66,10 @@ void mr_cmd_print_json(json_t *j)
 {
 	char *text = j == NULL ? NULL : json_dumps(j, JSON_COMPACT);
 
-	if (text != NULL)
-		puts(text);
+	if (text != NULL) {
+		mr_cmd_print(text);
+		mr_cmd_print("\n");
+	}
 	free(text);
 	json_decref(j);
 }

@@ -18,10 +18,13 @@ static void on_signal(int sig)
 void mr_cmd_catch_signals(void)
 {
 	/* A line that is being written is not lost; what sleeps wakes up all the same. */
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
 
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
+	/* The terminal is gone; nohup asks to stay. */
+	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
 	sa.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &sa, NULL);
 }

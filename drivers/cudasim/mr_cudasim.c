@@ -111,6 +111,8 @@ static const struct {
 		"no kernel image for this device"},
 	{MR_CUDA_ERROR_ECC_UNCORRECTABLE, "CUDA_ERROR_ECC_UNCORRECTABLE",
 		"uncorrectable ECC error"},
+	{MR_CUDA_ERROR_OPERATING_SYSTEM, "CUDA_ERROR_OPERATING_SYSTEM",
+		"OS call failed or operation not supported on this OS"},
 	{MR_CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
 	{MR_CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
 	{MR_CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},

@@ -361,7 +361,7 @@ static mr_cu_result launch_start(struct sim_device *dev, struct sim_launch *l, u
 	while (l->running != 0)
 		pthread_cond_wait(&dev->changed, &dev->lock);
 	launch_free(l);
-	return MR_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	return MR_CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 mr_cu_result mr_sim_launch_kernel(mr_cu_function fn, unsigned int grid_x, unsigned int grid_y,

@@ -32,6 +32,8 @@ static int to_errno(mr_cu_result r)
 	case MR_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
 	case MR_CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
 		return -ENOSPC;
+	case MR_CUDA_ERROR_OPERATING_SYSTEM: /* of the calls that fail, those for threads */
+		return -EAGAIN;
 	case MR_CUDA_ERROR_NOT_SUPPORTED:
 		return -ENOTSUP;
 	case MR_CUDA_ERROR_NOT_READY:

@@ -8,6 +8,9 @@
  * frame, and the frame lies in the buffer. It does not say which is not; the caller
  * then looks at each.
  *
+ * Regions and buffers lie in user space, below 2^57: no driver can have written a frame
+ * elsewhere, and with that a form may use the bits above for what it likes.
+ *
  * The scalar form is the specification. The AVX2 form takes eight mbufs at a time
  * with gathers and leaves the rest to the scalar one. All checks are collected and
  * judged once at the end, so that there is no branch per packet.

@@ -508,7 +508,7 @@ static int bring_up(
 		s->steps_up++; /* also a step that failed half-way is taken down */
 		if (rc < 0) {
 			/* Not every way to fail has the code: EAL calls most by other names. */
-			if (rc == -ENOMEM || rc == -EFBIG || step->up == eal_up)
+			if (rc == -ENOMEM || rc == -EFBIG || rc == -EAGAIN || step->up == eal_up)
 				mr_setup_name_limits(err);
 			return rc;
 		}

@@ -10,6 +10,7 @@
 /* EAL, telemetry and its clients; then what a port or device opens at most. */
 #define FILES_BASE 40u
 #define FILES_EACH 4u
+#define THREADS_MANY 1000u
 
 struct mr_port_spec mr_setup_port_spec(const struct mr_plan_port *p)
 {
@@ -70,23 +71,28 @@ void mr_setup_name_limits(struct mr_err *err)
 {
 	static const struct {
 		int resource;
+		uint32_t unit;
 		const char *what, *how;
 	} limits[] = {
-		{RLIMIT_AS, "address space", "-v"},
-		{RLIMIT_DATA, "data", "-d"},
-		{RLIMIT_FSIZE, "a file's size", "-f"},
+		{RLIMIT_AS, 1024, "KiB of address space", "-v"},
+		{RLIMIT_DATA, 1024, "KiB of data", "-d"},
+		{RLIMIT_FSIZE, 1024, "KiB of a file's size", "-f"},
+		{RLIMIT_NPROC, 1, "threads of its user", "-u"},
 	};
 
 	for (size_t i = 0; err != NULL && i < MR_ARRAY_LEN(limits); i++) {
 		size_t used = strlen(err->msg);
 		struct rlimit l;
 
+		/* That of threads is seldom without end, but then of thousands. */
 		if (getrlimit((__rlimit_resource_t)limits[i].resource, &l) != 0 ||
-			l.rlim_cur == RLIM_INFINITY)
+			l.rlim_cur == RLIM_INFINITY ||
+			(limits[i].resource == RLIMIT_NPROC && l.rlim_cur > THREADS_MANY))
 			continue;
 		snprintf(err->msg + used, sizeof(err->msg) - used,
-			"; this process is limited to %llu KiB of %s (ulimit %s)",
-			(unsigned long long)l.rlim_cur / 1024, limits[i].what, limits[i].how);
+			"; this process is limited to %llu %s (ulimit %s)",
+			(unsigned long long)l.rlim_cur / limits[i].unit, limits[i].what,
+			limits[i].how);
 	}
 }
 

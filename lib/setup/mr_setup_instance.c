@@ -10,17 +10,54 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define LOCK_NAME "instance"
 
+/* What EAL keeps for each page of memory that it knows (struct rte_memseg, and a bit). */
+#define PAGE_BYTES 49u
+#define EAL_BYTES (512u << 10) /* its other files */
+#define EAL_FILES 8u
+
 static int make_folder(const char *dir, const char *name, struct mr_err *err)
 {
-	if (mkdir(dir, 0700) == 0 || errno == EEXIST)
+	struct stat there;
+	int rc = mkdir(dir, 0700) == 0 ? 0 : errno;
+
+	/* Of a link to nothing, mkdir says that it exists, and open that it does not. */
+	if (rc == EEXIST && lstat(dir, &there) == 0 && S_ISLNK(there.st_mode) &&
+		stat(dir, &there) != 0)
+		rc = errno;
+	if (rc == 0 || rc == EEXIST)
 		return 0;
-	return mr_err_set(err, -errno,
+	return mr_err_set(err, -rc,
 		"the runtime directory '%s' of instance '%s' cannot be made: %s", dir, name,
-		strerror(errno));
+		strerror(rc));
+}
+
+/* EAL does not look whether its files have room, and dies of SIGBUS where they have not. */
+static int check_room(const struct mr_setup *s, struct mr_err *err)
+{
+	const struct mr_plan *p = s->plan;
+	uint64_t pages = (p->eal_memory_mib << 20) / 4096 +
+		(p->direct_bytes + p->pinned_bytes) / MR_REGION_PAGE;
+	uint64_t need = EAL_BYTES + pages * PAGE_BYTES;
+	struct statvfs fs;
+
+	/* With hugepages it keeps none. */
+	if (p->hugepages || statvfs(s->dir, &fs) != 0)
+		return 0;
+	if (fs.f_blocks != 0 && (uint64_t)fs.f_bavail * fs.f_frsize < need)
+		return mr_err_set(err, -ENOSPC,
+			"the runtime directory '%s' has room for %llu KiB, and DPDK needs %llu",
+			s->dir, (unsigned long long)fs.f_bavail * fs.f_frsize >> 10,
+			(unsigned long long)need >> 10);
+	if (fs.f_files != 0 && fs.f_favail < EAL_FILES)
+		return mr_err_set(err, -ENOSPC,
+			"the runtime directory '%s' has room for %llu files, and DPDK needs %u",
+			s->dir, (unsigned long long)fs.f_favail, EAL_FILES);
+	return 0;
 }
 
 static int already(int fd, const char *name, struct mr_err *err)
@@ -84,7 +121,7 @@ int mr_setup_instance_up(struct mr_setup *s, struct mr_err *err)
 				: mr_err_set(err, -errno, "instance '%s': lock on '%s': %s", name,
 					  path, strerror(errno));
 		if (rc == 0 && is_there(s->lock_fd, path))
-			return 0;
+			return check_room(s, err);
 		close(s->lock_fd);
 		s->lock_fd = -1;
 		if (rc < 0)
@@ -94,22 +131,27 @@ int mr_setup_instance_up(struct mr_setup *s, struct mr_err *err)
 
 /*
  * EAL leaves about a megabyte for every name. While the lock is held all of it is this
- * process's own; files of others keep the directory.
+ * process's own, unless somebody removed the directory and another instance made it again;
+ * files of others keep the directory.
  */
 void mr_setup_instance_down(struct mr_setup *s)
 {
 	static const char *const files[] = {"fbarray_memzone", "fbarray_nohugemem",
 		"dpdk_telemetry.v2", "mp_socket", "config", LOCK_NAME};
-	int fd;
+	char path[sizeof(s->dir) + sizeof("/" LOCK_NAME)];
+	int fd = -1;
 
 	if (s->lock_fd < 0)
 		return;
-	fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%s/" LOCK_NAME, s->dir);
+	if (is_there(s->lock_fd, path))
+		fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (size_t i = 0; fd >= 0 && i < MR_ARRAY_LEN(files); i++)
 		(void)unlinkat(fd, files[i], 0);
-	if (fd >= 0)
+	if (fd >= 0) {
 		close(fd);
-	(void)rmdir(s->dir);
+		(void)rmdir(s->dir);
+	}
 	close(s->lock_fd);
 	s->lock_fd = -1;
 }

@@ -167,6 +167,22 @@ def stages_lists_every_built_in_stage_with_its_parameters(s):
 
 
 @case
+def the_report_of_a_run_that_cannot_be_written_is_a_sentence_with_the_reason(s):
+    path = s.write("null.yaml", config({"p0": "net_null0"}, [lane("l0", "p0", "p0")]))
+    for to, reason in (
+        (">&-", "Bad file descriptor"), (">/dev/full", "No space left"), ("| true", "Broken pipe"),
+    ):  # fmt: skip
+        for more in ([], ["--json"]):
+            line = f'"$0" "$@" {to}; exit ${{PIPESTATUS[0]}}'
+            argv = [s.millrace, "run", path, "--duration", "0.1", *more]
+            r = subprocess.run(["bash", "-c", line, *argv], cwd=s.path, env=s.env,
+                capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+            check_equal(r.returncode, FAILURE, f"status with {to}: {r.stderr}")
+            said = complaints(r.stderr)
+            check(len(said) == 1 and reason in said[0], f"{to}: sentences: {r.stderr}")
+
+
+@case
 def a_result_that_cannot_be_written_is_status_1_with_a_sentence(s):
     path = str(s.write("good.yaml", good()))
     for args in (

@@ -4,6 +4,9 @@
 import json
 import os
 import re
+import shutil
+import socket
+import subprocess
 import sys
 import time
 
@@ -173,20 +176,155 @@ def an_instance_with_hugepages_leaves_nothing_behind(s):
             check_equal(left_behind(s), [], f"left behind after {how}")
 
 
+def limited(s, option, value, *argv):
+    prefix = ["bash", "-c", f'ulimit {option} {value}; exec "$@"', "sh"]
+    return s.start(endless(), "--duration", "0.1", prefix=[*argv, *prefix]).ended()
+
+
 @case
 def a_limit_that_is_in_the_way_is_named(s):
-    limits = {"-n": (8, 10, 16, 24), "-v": (100000, 300000), "-f": (100,)}
+    limits = {"-n": (8, 24), "-v": (200000, 400000), "-d": (50000,), "-s": (64,), "-f": (100,)}
     if sees_memory(s.millrace):
-        print("note: no limit of addresses: a sanitizer does not start within one", flush=True)
-        del limits["-v"]
+        print("note: no limit of memory: a sanitizer does not start within one", flush=True)
+        limits = {k: v for k, v in limits.items() if k in ("-n", "-f")}
     for option, values in limits.items():
         for value in values:
-            r = s.start(endless(), "--duration", "0.1",
-                prefix=["bash", "-c", f'ulimit {option} {value}; exec "$@"', "sh"]).ended()  # fmt: skip
+            r = limited(s, option, value)
             what = f"ulimit {option} {value}"
             check_equal(r.status, CONFIG if option == "-n" else FAILURE, f"{what}: {r.told()}")
-            validate("run.schema.json", r.stdout)
             check(f"ulimit {option}" in r.stderr, f"{what} is not named: {r.stderr}")
+            # With so little stack nothing is parsed.
+            if option != "-s":
+                validate("run.schema.json", r.stdout)
+
+
+# For root there is no such limit.
+@case
+def a_limit_of_threads_is_named_wherever_it_is_met(s):
+    if sees_memory(s.millrace):
+        raise Skipped("a sanitizer has threads of its own")
+    if os.geteuid() != 0:
+        raise Skipped("only root can become a user that runs nothing else")
+    user = ["setpriv", "--reuid", "65521", "--regid", "65521", "--clear-groups"]
+    s.path.chmod(0o755)
+    os.chown(s.path / "run", 65521, 65521)
+    met = 0
+    for value in range(1, 16):
+        r = limited(s, "-u", value, *user)
+        if "setpriv:" in r.stderr or r.status == 126:
+            raise Skipped(r.stderr)
+        if r.status == CLEAN:
+            break
+        met += 1
+        check_equal(r.status, FAILURE, f"{value} threads: {r.told()}")
+        validate("run.schema.json", r.stdout)
+        check("(ulimit -u)" in complaints(r.stderr)[-1], f"{value} is not named: {r.stderr}")
+    check(3 < met < 15, f"{met} limits were met")
+    check_equal(left_behind(s), [], "left behind")
+
+
+class Disk:
+    """A small file system that is the runtime directory."""
+
+    def __init__(self, s, options):
+        if os.geteuid() != 0:
+            raise Skipped("only root can mount a small disk")
+        self.path = s.path / "disk"
+        self.path.mkdir(exist_ok=True)
+        mount = ["mount", "-t", "tmpfs", "-o", options, "none", self.path]
+        if subprocess.run(mount, check=False).returncode != 0:
+            raise Skipped("no tmpfs can be mounted")
+        s.env["RUNTIME_DIRECTORY"] = str(self.path)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", self.path], check=True)
+
+
+@case
+def a_runtime_directory_without_room_is_named(s):
+    for options, says in (
+        ("ro", "Read-only file system"),
+        ("size=4k", "has room for 4 KiB"),
+        ("size=1m", "has room for 1024 KiB"),
+        ("nr_inodes=4", "has room for 0 files"),
+    ):
+        with Disk(s, options) as disk:
+            r = s.run(endless(), status=FAILURE)
+            said = complaints(r.stderr)
+            check(len(said) == 1 and says in said[0], f"{options}: sentences: {r.stderr}")
+            check_equal(list(disk.path.glob("dpdk/*")), [], f"{options}: left behind")
+    with Disk(s, "size=4m"):
+        s.run(endless(), "--duration", "0.1", reason="duration")
+
+
+@case
+def what_lies_where_the_runtime_directory_shall_be_is_named_at_once(s):
+    place = s.path / "run" / "dpdk"
+    place.mkdir()
+    for path in (place / "millrace-odd", place):
+        if path.is_dir():
+            path.rmdir()
+        os.symlink("/nonexistent/folder", path)
+        r = s.run(endless(), status=FAILURE, name="odd")
+        said = complaints(r.stderr)
+        check(len(said) == 1 and f"'{path}'" in said[0], f"sentences: {r.stderr}")
+        path.unlink()
+
+
+@case
+def who_ends_without_its_directory_leaves_that_of_its_successor(s):
+    name = f"e2e-{os.getpid()}-gone"
+    first = s.start(endless(), name=name).until_running()
+    shutil.rmtree(s.path / "run" / "dpdk" / f"millrace-{name}")
+    told = s.command("stats", "--name", name)
+    check_equal(told.status, FAILURE, f"stats: {told.told()}")
+    second = s.start(endless(), name=name).until_running()
+    first.signal()
+    first.wait(reason="signal")
+    third = s.start(endless(), name=name).wait(CONFIG)
+    check(f"is already running (pid {second.process.pid})" in third.stderr, third.stderr)
+    second.signal()
+    second.wait(reason="signal")
+    check_equal(left_behind(s), [], "left behind")
+
+
+def odd_socket(path, kind):
+    """Something that has the name of an instance's socket; what it returns keeps it alive."""
+    if kind == "file":
+        path.write_text("x")
+        return None
+    if kind in ("folder", "pipe", "loop"):
+        {"folder": os.mkdir, "pipe": os.mkfifo, "loop": lambda p: os.symlink(p.name, p)}[kind](path)
+        return None
+    types = {"stream": socket.SOCK_STREAM, "datagram": socket.SOCK_DGRAM}
+    end = socket.socket(socket.AF_UNIX, types.get(kind, socket.SOCK_SEQPACKET))
+    end.bind(str(path))
+    if kind in ("stream", "silent"):
+        end.listen()
+    if kind == "left over":
+        end.close()
+    return end
+
+
+@case
+def odd_sockets_are_one_sentence_in_time_and_in_nobodys_way(s):
+    folder = s.path / "run" / "dpdk" / "millrace-odd"
+    for kind in ("file", "folder", "pipe", "loop", "left over", "stream", "datagram", "silent"):
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = odd_socket(folder / "dpdk_telemetry.v2", kind)
+        for args in ((), ("--name", "odd")):
+            told = s.command("stats", *args)
+            check_equal(told.status, FAILURE, f"{kind}: {told.told()}")
+            check_equal(len(complaints(told.stderr)), 1, f"{kind}: sentences: {told.stderr}")
+            check(told.seconds < 6 * PATIENCE, f"{kind}: took {told.seconds:.1f} s")
+        if kind in ("pipe", "left over"):
+            s.run(endless(), "--duration", "0.1", reason="duration", name="odd")
+            check(not folder.exists(), f"{kind}: left behind")
+        shutil.rmtree(folder, ignore_errors=True)
+        del kept
 
 
 @case

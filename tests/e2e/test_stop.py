@@ -7,8 +7,8 @@ import time
 
 import frames as fr
 from harness import (
-    PATIENCE, UNDRAINED, case, check, check_equal, check_frames, complaints, config, lane, main,
-    swapped,
+    CLEAN, FAILURE, PATIENCE, UNDRAINED, case, check, check_equal, check_frames, complaints,
+    config, judge, lane, main, swapped,
 )  # fmt: skip
 
 DRAIN_MS = 1000
@@ -57,6 +57,51 @@ def sigterm_and_sigint_under_load_drain_and_end_in_time_with_status_0(s):
         check(ln["tx_packets"] > 50, f"no load: {ln['tx_packets']} packets")
         check_equal(ln["tx_packets"], ln["rx_packets"], "tx_packets")
         check_equal(ln["state"], "halt", "state")
+
+
+@case
+def a_terminal_that_goes_away_is_like_sigterm_unless_nohup_asks_to_stay(s):
+    stop(s.start(flood()), signal.SIGHUP, reason="signal")
+    run = s.start(flood(), "--duration", "1", prefix=["nohup"]).until_running()
+    run.signal(signal.SIGHUP)
+    run.wait(reason="duration")
+
+
+@case
+def two_signals_at_once_end_it_and_are_no_fault(s):
+    run = s.start(flood()).until_running()
+    run.signal()
+    run.signal(signal.SIGINT)
+    run.signal(signal.SIGPIPE)
+    r = run.ended()
+    # The second asks for haste, unless it came before the first was looked at.
+    check(r.status in (CLEAN, UNDRAINED), r.told())
+    judge(r, r.status, "signal")
+
+
+# A process that stands still has kernels that do as well, on the software device.
+@case
+def a_pause_is_no_fault_and_one_beyond_the_hosts_timeout_is_called_that(s):
+    short = s.start(flood()).until_running()
+    keys = {"kernel": {"host_timeout_ms": 500}}
+    long = s.start({**flood(), **keys}).until_running()
+    for run in (short, long):
+        run.signal(signal.SIGSTOP)
+    time.sleep(2)
+    for run in (short, long):
+        run.signal(signal.SIGCONT)
+    time.sleep(1)
+    check(short.process.poll() is None, f"did not go on: {short.stderr()}")
+    if long.process.poll() is None:
+        long.signal()
+    short.signal()
+    short.wait(reason="signal")
+    r = long.ended()
+    if r.status == CLEAN:
+        judge(r, CLEAN, "signal")
+    else:
+        judge(r, FAILURE, "host_silent")
+        check("the process was stopped" in complaints(r.stderr)[0], r.stderr)
 
 
 @case

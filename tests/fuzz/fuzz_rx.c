@@ -10,7 +10,8 @@
  * second window for the forms (4 + 5 + 2), then steps, one byte and what it takes.
  *
  * What cannot be judged here are pointers of an mbuf to other memory of the process,
- * `pool` and `next`: whoever writes those needs no packet.
+ * `pool` and `next`: whoever writes those needs no packet. Buffers lie below 2^57, as
+ * mr_rx_describe.h says.
  */
 #include "fuzz_port.h"
 #include "mr_lane_turn.h"
@@ -23,6 +24,7 @@
 #define BATCH_FUZZ 40u
 #define BURST_MAX 64u
 #define PORT 3u
+#define USER_SPACE ((UINT64_C(1) << 57) - 1)
 
 static struct fuzz_pool own, foreign;
 static struct mr_lane lane; /* rx and its ring are used */
@@ -96,7 +98,7 @@ static struct rte_mbuf *make(struct world *w)
 			at = at % (REGION_BYTES / MR_UNIT + 4) * MR_UNIT - MR_UNIT;
 		if ((how & 4) == 0)
 			at += (uintptr_t)region;
-		m->buf_addr = (void *)(uintptr_t)at;
+		m->buf_addr = (void *)(uintptr_t)(at & USER_SPACE);
 	}
 	if ((hostile & CHAIN) != 0)
 		chain(w, m);
