@@ -47,6 +47,7 @@ static void write_batch(struct mr_gen_rig *r, struct batch *b, uint64_t k, uint3
 		struct rte_mbuf *m = b->mbuf[i];
 
 		mr_sync_enter(m);
+		rte_pktmbuf_reset(m);
 		m->data_len = (uint16_t)bytes;
 		m->pkt_len = bytes;
 		mr_gen_frame_write(r->frame, &stamp, bytes, rte_pktmbuf_mtod(m, uint8_t *));
@@ -115,7 +116,7 @@ static void send_all(struct mr_gen_rig *r)
 				continue;
 			}
 			/* No buffer: the network holds them all. Time goes on. */
-			if (rte_pktmbuf_alloc_bulk(r->pool, b.mbuf, n) != 0) {
+			if (rte_mempool_get_bulk(r->pool, (void **)b.mbuf, n) != 0) {
 				r->out->blocked++;
 				sched_yield();
 				continue;

@@ -133,7 +133,7 @@ def floor_and_ceiling_are_measured_and_said(s):
     report = json.loads(r.stdout)
     check(report["floor"]["latency_ns"]["p50"] > 0, f"floor: {r.told()}")
     check_equal(report["floor"]["received"], report["floor"]["sent"], "of the floor")
-    check(report["ceiling"]["pps"] > 10000, f"ceiling: {r.told()}")
+    check(report["ceiling"]["pps"] > 1000, f"ceiling: {r.told()}")
     # Without a rate, four fifths of the ceiling.
     ratio = report["trials"][0]["rate_pps"] / report["ceiling"]["pps"]
     check(0.79 < ratio < 0.81, f"{ratio} of the ceiling")
