@@ -341,6 +341,7 @@ static void frames_without_a_buffer_to_leave_in_are_dropped_by_name(void **state
 		assert_int_equal(came, w->lane.counters.c[MR_C_tx_packets]);
 		assert_int_equal(came, 5);
 		assert_int_equal(w->lane.counters.c[MR_C_tx_drop_no_buffer], 11);
+		assert_int_equal(w->lane.counters.c[MR_C_tx_bytes], 5 * FRAME + 0 + 1 + 2 + 3 + 4);
 		rte_pktmbuf_free_bulk(kept, BUFFERS - 5);
 		close_world(w);
 	}
