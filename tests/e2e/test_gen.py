@@ -96,6 +96,12 @@ def faults(trial):
     )
 
 
+def judged_by_time():
+    """A sanitizer build finds no more in it than in the other cases, and takes long."""
+    if PATIENCE != 1:
+        raise Skipped("for builds without a sanitizer")
+
+
 def crc32c(data):
     """Bit by bit (RFC 3720, appendix B.4)."""
     crc = 0xFFFFFFFF
@@ -128,6 +134,7 @@ def a_loop_in_memory_gives_back_all_of_every_mix_of_sizes(s):
 
 @case
 def floor_and_ceiling_are_measured_and_said(s):
+    judged_by_time()
     send = {"port": "loop", "duration_ms": 300, "calibrate_ms": 100}
     r = start(s, gen(LOOP, send, "loop")).ended()
     report = json.loads(r.stdout)
@@ -183,6 +190,7 @@ def what_others_send_is_foreign_and_crashes_nothing(s):
 @case
 def a_stopped_generator_moves_no_time(s):
     """What a closed loop hides: the packets of the pause leave late, and their latency says so."""
+    judged_by_time()
     send = {"port": "loop", "rate_pps": 2000, "duration_ms": 2000}
     instance = start(s, gen(LOOP, send, "loop")).until_running()
     time.sleep(0.8)
@@ -307,6 +315,7 @@ class Peer(threading.Thread):
 
 @case
 def a_kernel_peer_counts_what_was_sent(s):
+    judged_by_time()
     if shutil.which("tcpdump") is None:
         raise Skipped("tcpdump is not installed")
     line = Line()
@@ -376,6 +385,7 @@ def mirror(s, line, device):
 
 @case
 def millrace_gives_back_all_that_the_generator_sends(s):
+    judged_by_time()
     line = Line()
     forwarder = mirror(s, line, MIRROR)
     send = {"port": "g", "rate_pps": int(1000 / PATIENCE), "packets": 2000}
@@ -389,6 +399,7 @@ def millrace_gives_back_all_that_the_generator_sends(s):
 @case
 def what_kernel_ports_lose_is_among_what_they_missed(s):
     """Tagged frames, since net_af_packet would take their tags."""
+    judged_by_time()
     line = Line()
     forwarder = mirror(s, line, "kernel:p0")
     send = {"port": "g", "rate_pps": int(200 / PATIENCE), "packets": 300}
@@ -407,6 +418,7 @@ def what_kernel_ports_lose_is_among_what_they_missed(s):
 
 @case
 def a_forwarder_that_pauses_shows_in_the_percentiles(s):
+    judged_by_time()
     line = Line()
     forwarder = mirror(s, line, MIRROR)
     send = {"port": "g", "rate_pps": 1000, "duration_ms": 2000}
