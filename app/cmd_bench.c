@@ -6,30 +6,10 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Written by the handler only. */
-static uint32_t told_to_stop;
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	mr_store_relaxed(&told_to_stop, 1);
-}
-
-static void catch_signals(void)
-{
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGINT, &sa, NULL);
-	sa.sa_handler = SIG_IGN;
-	sigaction(SIGPIPE, &sa, NULL);
-}
 
 static int print_json(json_t *j)
 {
@@ -87,7 +67,7 @@ static bool run_round(
 		return false;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		rc = mr_load_relaxed(&told_to_stop) != 0
+		rc = mr_load_relaxed(&mr_cmd_signal_seen) != 0
 			? -ECANCELED
 			: mr_bench_run_one(r, &runs[i], round, &out->err);
 		if (rc == -ECANCELED || rc == -ENODEV || rc == -ETIMEDOUT)
@@ -125,7 +105,7 @@ static int measure(struct mr_bench *b, const struct mr_host *host, struct mr_ben
 	int rc = mr_bench_probe(b, host, &out->err);
 
 	if (rc == 0)
-		rc = mr_bench_open(b, host, &told_to_stop, &r, &out->err);
+		rc = mr_bench_open(b, host, &mr_cmd_signal_seen, &r, &out->err);
 	if (rc < 0)
 		return rc;
 	count_runs(b);
@@ -253,7 +233,7 @@ static int run_crossover(const struct mr_cmd *self, int argc, char **argv)
 
 	if (mr_bench_options_parse(argc, argv, &o) < 0)
 		return mr_cmd_usage(self);
-	catch_signals();
+	mr_cmd_catch_signals();
 	if (mr_bench_files_open(&o, &err) < 0) {
 		status = fail(o.json, err.msg, MR_EXIT_FAILURE);
 	} else if (mr_doctor_init(&d, "/", &err) != 0) {

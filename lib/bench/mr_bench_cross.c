@@ -54,7 +54,7 @@ struct mr_bench_cross mr_bench_cross_of(
 	struct mr_bench_pair kept[MR_BENCH_SIZES_MAX];
 	double sizes[MR_BENCH_SIZES_MAX], lead[MR_BENCH_SIZES_MAX];
 	double found[MR_BENCH_DRAWS];
-	uint32_t n = 0, agree = 0;
+	uint32_t n = 0, agree = 0, draws = 1;
 	struct look look;
 
 	for (uint32_t i = 0; i < count && n < MR_BENCH_SIZES_MAX; i++)
@@ -63,6 +63,9 @@ struct mr_bench_cross mr_bench_cross_of(
 	if (n == 0)
 		return cross;
 	for (uint32_t i = 0; i < n; i++) {
+		/* Of single repeats there is one draw. */
+		if (kept[i].a_n > 1 || kept[i].b_n > 1)
+			draws = MR_BENCH_DRAWS;
 		sizes[i] = kept[i].size;
 		lead[i] = log(mr_bench_median(kept[i].b, kept[i].b_n) /
 			mr_bench_median(kept[i].a, kept[i].a_n));
@@ -70,7 +73,7 @@ struct mr_bench_cross mr_bench_cross_of(
 	look = judge(sizes, lead, n);
 	cross.guess = look.verdict;
 	cross.size = look.size;
-	for (uint32_t d = 0; d < MR_BENCH_DRAWS; d++) {
+	for (uint32_t d = 0; d < draws; d++) {
 		for (uint32_t i = 0; i < n; i++) {
 			double a = draw_median(kept[i].a, kept[i].a_n, &seed);
 
@@ -80,7 +83,7 @@ struct mr_bench_cross mr_bench_cross_of(
 		if (look.verdict == cross.guess)
 			found[agree++] = look.size;
 	}
-	cross.share = agree / (double)MR_BENCH_DRAWS;
+	cross.share = agree / (double)draws;
 	cross.verdict = cross.share >= MR_BENCH_SURE ? cross.guess : MR_BENCH_UNDECIDED;
 	if (cross.size > 0) {
 		cross.lo = mr_bench_percentile(found, agree, 0.025);

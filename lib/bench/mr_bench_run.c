@@ -204,7 +204,6 @@ static int fill_sample(const struct mr_bench_settings *set, const struct mr_benc
 {
 	const uint64_t *from = a->pub.counters.c, *to = b->pub.counters.c;
 	double packets = (double)(to[MR_C_tx_packets] - from[MR_C_tx_packets]);
-	double received = (double)(to[MR_C_rx_packets] - from[MR_C_rx_packets]);
 	double wall_s = (double)(b->pub.beat_ns - a->pub.beat_ns) / 1e9;
 	double cpu_s = (double)(b->cpu_ns - a->cpu_ns) / 1e9;
 	uint64_t dropped = mr_counters_dropped(&b->pub.counters);
@@ -212,14 +211,11 @@ static int fill_sample(const struct mr_bench_settings *set, const struct mr_benc
 	if (dropped != 0)
 		return mr_err_set(
 			err, -EIO, "%llu packets were dropped", (unsigned long long)dropped);
-	if (packets <= 0 || received <= 0 || wall_s <= 0 || cpu_s <= 0)
+	if (packets <= 0 || wall_s <= 0 || cpu_s <= 0)
 		return mr_err_set(err, -EIO, "no packet moved");
 	if (!run->latency) {
 		sample->wall_rate = packets / wall_s;
 		sample->rate = set->clock == MR_BENCH_CPU ? packets / cpu_s : sample->wall_rate;
-		sample->copied =
-			(double)(to[MR_C_host_bytes_copied] - from[MR_C_host_bytes_copied]) /
-			received;
 		sample->rated = true;
 	} else {
 		static struct mr_hist h; /* large */
@@ -301,6 +297,16 @@ static int this_one_only(int rc)
 	return rc == -ECANCELED || rc == -ENODEV || rc == -ETIMEDOUT ? -EIO : rc;
 }
 
+/* Of the whole run: between two words, packets that were copied one way only would count. */
+static double copied_per_packet(struct mr_bench_runner *r)
+{
+	const struct mr_report_source *source = mr_setup_source(r->setup);
+	const uint64_t *c = r->report->pub.counters.c;
+
+	source->lane(source->ctx, 0, r->report);
+	return (double)c[MR_C_host_bytes_copied] / (double)c[MR_C_tx_packets];
+}
+
 int mr_bench_run_one(struct mr_bench_runner *r, const struct mr_bench_run *run, uint32_t round,
 	struct mr_err *err)
 {
@@ -319,6 +325,8 @@ int mr_bench_run_one(struct mr_bench_runner *r, const struct mr_bench_run *run, 
 		*err = why;
 		return -ETIMEDOUT;
 	}
+	if (rc == 0 && !run->latency)
+		sample->copied = copied_per_packet(r);
 	if (rc == 0 && stopped < 0 && mr_load_relaxed(r->stop) == 0) {
 		*(run->latency ? &sample->timed : &sample->rated) = false;
 		*err = why;

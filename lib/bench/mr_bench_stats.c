@@ -73,6 +73,8 @@ struct mr_bench_interval mr_bench_interval_of(const double *values, uint32_t n, 
 
 	if (n == 0 || n > MR_BENCH_REPEATS_MAX)
 		return (struct mr_bench_interval){0};
+	if (n == 1)
+		return (struct mr_bench_interval){values[0], values[0], values[0], 1};
 	for (uint32_t i = 0; i < MR_BENCH_DRAWS; i++) {
 		mr_bench_draw(values, n, &seed, drawn);
 		draws[i] = mr_bench_median(drawn, n);
