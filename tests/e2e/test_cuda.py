@@ -236,6 +236,7 @@ def flood(device=PCI):
 @case
 def a_device_that_fails_under_load_ends_the_run_with_status_3_within_seconds(s):
     runs = []
+    at = int(300 * PATIENCE)  # milliseconds
     for words, reason, says in (
         (f"device={PCI} block=cuStreamQuery@8", "gpu_lost", "in cuStreamQuery"),
         (f"device={PCI} fail=cuStreamQuery@8:214", "gpu_lost", "CUDA_ERROR_ECC_UNCORRECTABLE"),
@@ -244,10 +245,10 @@ def a_device_that_fails_under_load_ends_the_run_with_status_3_within_seconds(s):
             "gpu_lost",
             "lane 'l0' cannot flush the NIC's writes",
         ),
-        (f"device={PCI},fault=lost@300", "gpu_lost", "CUDA_ERROR_ECC_UNCORRECTABLE"),
-        (f"device={PCI},fault=die@0:300", "gpu_lost", "CUDA_ERROR_LAUNCH_FAILED"),
-        (f"device={PCI},fault=stall@0:300", "gpu_stalled", "has not beaten"),
-        (f"device={PCI},fault=idle@0:300", "gpu_stalled", "has finished no slot"),
+        (f"device={PCI},fault=lost@{at}", "gpu_lost", "CUDA_ERROR_ECC_UNCORRECTABLE"),
+        (f"device={PCI},fault=die@0:{at}", "gpu_lost", "CUDA_ERROR_LAUNCH_FAILED"),
+        (f"device={PCI},fault=stall@0:{at}", "gpu_stalled", "has not beaten"),
+        (f"device={PCI},fault=idle@0:{at}", "gpu_stalled", "has finished no slot"),
     ):
         driver = Driver(s, words)
         runs.append((s.start(flood(), "--duration", "20"), driver, words, reason, says))

@@ -261,12 +261,15 @@ void load_generate(struct load_side *s, uint32_t n, uint64_t total)
 	if (s->sent == total || rte_ring_free_count(s->in) < n)
 		return;
 	while (got < n && s->sent + got < total) {
-		m[got] = rte_pktmbuf_alloc(s->pool);
+		m[got] = rte_mbuf_raw_alloc(s->pool);
 		if (m[got] == NULL) {
 			s->starved++;
 			break;
 		}
+		mr_sync_enter(m[got]);
+		rte_pktmbuf_reset(m[got]);
 		load_write_frame(m[got], s->sent + got);
+		mr_sync_leave(m[got]);
 		got++;
 	}
 	put = rte_ring_enqueue_burst(s->in, (void **)m, got, NULL);
@@ -279,8 +282,11 @@ void load_collect(struct load_side *s, uint32_t n)
 	struct rte_mbuf *m[LOAD_BURST];
 
 	n = rte_ring_dequeue_burst(s->out, (void **)m, n < LOAD_BURST ? n : LOAD_BURST, NULL);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		mr_sync_enter(m[i]);
 		load_check_frame(s, m[i]);
+		mr_sync_leave(m[i]);
+	}
 	s->received += n;
 	rte_pktmbuf_free_bulk(m, n);
 }
