@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,14 +70,14 @@ static int print_json(json_t *j)
 }
 
 /* A sentence for people, and for --json an object that holds it. */
-static int refuse(const struct options *o, struct mr_problems *problems)
+static int refuse(const struct options *o, struct mr_problems *problems, int status)
 {
 	mr_cmd_print_problems(problems);
 	if (o->json &&
 		print_json(json_pack("{s:o}", "errors", mr_cmd_problems_json(problems))) !=
 			MR_EXIT_CLEAN)
 		return MR_EXIT_FAILURE;
-	return MR_EXIT_CONFIG;
+	return status;
 }
 
 static int status_of(enum mr_check_verdict worst)
@@ -99,13 +100,41 @@ static int make_plan(const struct options *o, const struct mr_doctor *d, struct 
 	return rc;
 }
 
+/*
+ * While an unpacked archive or half a capture lies on the disk a signal waits, so that it
+ * is cleaned up; to unpack ends early when one does.
+ */
+static void keep_signals_back(sigset_t *ret_before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, ret_before);
+}
+
+static int write_capture(struct mr_capture *c, const char *file, struct mr_err *err)
+{
+	sigset_t before;
+	int rc;
+
+	keep_signals_back(&before);
+	rc = mr_capture_write(c, file, err);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+/* *ret_status is what an error ends with: a machine that cannot be asked is 78. */
 static int examine(const struct options *o, struct mr_doctor *d, struct mr_plan *plan,
-	struct mr_problems *problems)
+	struct mr_problems *problems, int *ret_status)
 {
 	struct mr_capture *capture = NULL;
 	struct mr_err err = {0};
 	int rc = mr_doctor_init(d, o->root, &err);
 
+	*ret_status = MR_EXIT_CONFIG;
 	if (rc != 0)
 		goto out;
 	memcpy(d->skip, o->skip, sizeof(d->skip));
@@ -121,8 +150,10 @@ static int examine(const struct options *o, struct mr_doctor *d, struct mr_plan 
 		rc = make_plan(o, d, plan, problems);
 	if (rc == 0)
 		rc = mr_doctor_judge(d, o->config != NULL ? plan : NULL, o->strict, &err);
-	if (rc == 0 && capture != NULL)
-		rc = mr_capture_write(capture, o->capture, &err);
+	if (rc == 0 && capture != NULL) {
+		rc = write_capture(capture, o->capture, &err);
+		*ret_status = MR_EXIT_FAILURE;
+	}
 	mr_capture_free(capture);
 	if (rc != 0)
 		mr_doctor_fini(d);
@@ -139,15 +170,21 @@ int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv)
 	struct mr_plan *plan = calloc(1, sizeof(*plan));
 	struct options o;
 	int status = MR_EXIT_FAILURE;
+	sigset_t before;
 
+	sigprocmask(SIG_SETMASK, NULL, &before);
 	if (parse_options(argc, argv, &o) != 0) {
 		status = mr_cmd_usage(self);
-	} else if (problems == NULL || d == NULL || plan == NULL) {
+		goto out;
+	}
+	if (strcmp(o.root, "/") != 0)
+		keep_signals_back(&before);
+	if (problems == NULL || d == NULL || plan == NULL) {
 		fprintf(stderr, "millrace: out of memory\n");
-	} else if (examine(&o, d, plan, problems) != 0) {
+	} else if (examine(&o, d, plan, problems, &status) != 0) {
 		snprintf(problems->file, sizeof(problems->file), "%s",
 			o.config != NULL ? o.config : "doctor");
-		status = refuse(&o, problems);
+		status = refuse(&o, problems, status);
 	} else {
 		status = status_of(mr_checks_worst(d->findings));
 		if (o.json && print_json(mr_doctor_json(d)) != MR_EXIT_CLEAN)
@@ -156,6 +193,8 @@ int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv)
 			mr_doctor_print(d);
 		mr_doctor_fini(d);
 	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+out:
 	free(problems);
 	free(d);
 	free(plan);

@@ -6,9 +6,13 @@
 #include <archive_entry.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define ENTRIES_MAX 200000u
 #define IDS_MAX 4096u
@@ -394,23 +398,49 @@ static int write_all(struct mr_capture *c, struct archive *a)
 	return rc;
 }
 
+static int write_archive(struct mr_capture *c, int fd)
+{
+	struct archive *a = archive_write_new();
+	int rc;
+
+	if (a == NULL)
+		return -ENOMEM;
+	archive_write_set_format_pax_restricted(a);
+	rc = archive_write_open_fd(a, fd) == ARCHIVE_OK ? write_all(c, a) : -EIO;
+	if (rc == 0 && archive_write_close(a) != ARCHIVE_OK)
+		rc = -EIO;
+	if (rc != 0 && archive_errno(a) > 0)
+		rc = -archive_errno(a);
+	archive_write_free(a);
+	return rc;
+}
+
+/* A file is replaced when the new one is whole; a pipe or a device is written as it is. */
 int mr_capture_write(struct mr_capture *c, const char *file, struct mr_err *err)
 {
-	struct archive *a;
-	int rc = prepare(c);
+	struct stat st;
+	bool replaces = lstat(file, &st) != 0 || S_ISREG(st.st_mode);
+	char part[PATH_MAX];
+	int fd, rc = prepare(c);
 
 	if (rc != 0)
 		return mr_err_set(err, rc, "out of memory while '%s' was put together", file);
-	a = archive_write_new();
-	if (a == NULL)
-		return mr_err_set(err, -ENOMEM, "out of memory while '%s' was put together", file);
-	archive_write_set_format_pax_restricted(a);
-	rc = archive_write_open_filename(a, file) == ARCHIVE_OK ? write_all(c, a) : -EIO;
-	if (rc == 0 && archive_write_close(a) != ARCHIVE_OK)
-		rc = -EIO;
-	if (rc != 0)
-		mr_err_set(err, rc, "cannot write '%s': %s", file,
-			archive_error_string(a) != NULL ? archive_error_string(a) : strerror(-rc));
-	archive_write_free(a);
-	return rc;
+	if (snprintf(part, sizeof(part), replaces ? "%s.%d.part" : "%s", file, getpid()) >=
+		(int)sizeof(part))
+		return mr_err_set(
+			err, -ENAMETOOLONG, "cannot write '%s': the name is too long", file);
+	/* A pipe that nobody reads is an error rather than a wait. */
+	fd = open(
+		part, O_WRONLY | O_CLOEXEC | O_NONBLOCK | (replaces ? O_CREAT | O_TRUNC : 0), 0666);
+	if (fd < 0)
+		return mr_err_set(err, -errno, "cannot write '%s': %s", file, strerror(errno));
+	fcntl(fd, F_SETFL, O_WRONLY);
+	rc = write_archive(c, fd);
+	if (close(fd) != 0 && rc == 0)
+		rc = -errno;
+	if (rc == 0 && replaces && rename(part, file) != 0)
+		rc = -errno;
+	if (rc != 0 && replaces)
+		unlink(part);
+	return rc == 0 ? 0 : mr_err_set(err, rc, "cannot write '%s': %s", file, strerror(-rc));
 }

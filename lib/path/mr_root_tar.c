@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,35 @@
 #define BYTES_MAX (256u << 20)
 #define BLOCK_BYTES 16384u
 
+/* What may still be made and read. An archive of a few bytes can ask for any number of both. */
+struct budget {
+	uint64_t bytes;
+	uint32_t entries; /* files, links and folders, those above them too */
+};
+
+static bool take_entry(struct budget *left)
+{
+	if (left->entries == 0)
+		return false;
+	left->entries--;
+	return true;
+}
+
+/* The caller keeps signals back while the folder is there, and one has come. */
+static bool interrupted(void)
+{
+	sigset_t waiting, ours;
+
+	if (sigpending(&waiting) != 0)
+		return false;
+	sigemptyset(&ours);
+	return sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1 ||
+		sigismember(&waiting, SIGHUP) == 1;
+}
+
 /* Makes the folders above path below fd and opens the last; name is what remains. */
-static int open_parent(int fd, const char *path, char *work, const char **ret_name)
+static int open_parent(
+	int fd, const char *path, char *work, struct budget *left, const char **ret_name)
 {
 	char *slash;
 	int parent;
@@ -32,6 +60,8 @@ static int open_parent(int fd, const char *path, char *work, const char **ret_na
 		parent = mr_root_openat(fd, work, O_PATH | O_DIRECTORY, 0, false);
 		if (parent == -ENOENT) {
 			/* Every folder above is there and no link, so this stays below fd. */
+			if (!take_entry(left))
+				return -EFBIG;
 			if (mkdirat(fd, work, 0700) != 0)
 				return -errno;
 		} else if (parent < 0) {
@@ -49,7 +79,7 @@ static int open_parent(int fd, const char *path, char *work, const char **ret_na
 	return mr_root_openat(fd, work, O_PATH | O_DIRECTORY, 0, false);
 }
 
-static int write_file(struct archive *a, int parent, const char *name, uint64_t *left)
+static int write_file(struct archive *a, int parent, const char *name)
 {
 	char block[BLOCK_BYTES];
 	la_ssize_t got;
@@ -60,13 +90,14 @@ static int write_file(struct archive *a, int parent, const char *name, uint64_t 
 	if (fd < 0)
 		return errno == EEXIST ? 0 : -errno;
 	while ((got = archive_read_data(a, block, sizeof(block))) > 0) {
-		if ((uint64_t)got > *left) {
-			rc = -EFBIG;
+		ssize_t done = write(fd, block, (size_t)got);
+
+		if (done != got) {
+			rc = done < 0 ? -errno : -ENOSPC;
 			break;
 		}
-		*left -= (uint64_t)got;
-		if (write(fd, block, (size_t)got) != got) {
-			rc = -EIO;
+		if (interrupted()) {
+			rc = -EINTR;
 			break;
 		}
 	}
@@ -82,7 +113,7 @@ static const char *inside(const char *path)
 	return path == NULL || strcmp(path, ".") == 0 ? "" : path;
 }
 
-static int unpack_entry(struct archive *a, struct archive_entry *e, int fd, uint64_t *left)
+static int unpack_entry(struct archive *a, struct archive_entry *e, int fd, struct budget *left)
 {
 	char path[MR_ROOT_PATH_MAX];
 	char work[MR_ROOT_PATH_MAX];
@@ -92,6 +123,11 @@ static int unpack_entry(struct archive *a, struct archive_entry *e, int fd, uint
 	int parent, rc = 0;
 	size_t n;
 
+	/* What is left out is read as well, so it counts too; a sparse file counts whole. */
+	if (!take_entry(left) || archive_entry_size(e) < 0 ||
+		(uint64_t)archive_entry_size(e) > left->bytes)
+		return -EFBIG;
+	left->bytes -= (uint64_t)archive_entry_size(e);
 	if (snprintf(path, sizeof(path), "%s", inside(archive_entry_pathname(e))) >=
 		(int)sizeof(path))
 		return 0;
@@ -100,13 +136,15 @@ static int unpack_entry(struct archive *a, struct archive_entry *e, int fd, uint
 		path[--n] = '\0';
 	if (n == 0)
 		return 0;
-	parent = open_parent(fd, path, work, &name);
+	parent = open_parent(fd, path, work, left, &name);
+	if (parent == -EFBIG || parent == -ENOSPC)
+		return parent;
 	if (parent < 0)
 		return 0; /* a path through a link or a file, or out of the folder */
 	if (strcmp(name, "..") == 0 || strcmp(name, ".") == 0)
 		rc = 0;
 	else if (type == AE_IFREG && archive_entry_hardlink(e) == NULL)
-		rc = write_file(a, parent, name, left);
+		rc = write_file(a, parent, name);
 	else if (type == AE_IFDIR)
 		rc = mkdirat(parent, name, 0700) != 0 && errno == ENOSPC ? -ENOSPC : 0;
 	else if (type == AE_IFLNK && to != NULL)
@@ -117,13 +155,15 @@ static int unpack_entry(struct archive *a, struct archive_entry *e, int fd, uint
 
 static int unpack_all(struct archive *a, int fd)
 {
-	uint64_t left = BYTES_MAX;
+	struct budget left = {.bytes = BYTES_MAX, .entries = ENTRIES_MAX};
 	struct archive_entry *e;
 	int got;
 
-	for (uint32_t n = 0; n < ENTRIES_MAX; n++) {
+	for (uint32_t n = 0;; n++) {
 		int rc;
 
+		if (interrupted())
+			return -EINTR;
 		got = archive_read_next_header(a, &e);
 		if (got == ARCHIVE_EOF)
 			return n > 0 ? 0 : -EBADMSG;
@@ -133,7 +173,6 @@ static int unpack_all(struct archive *a, int fd)
 		if (rc != 0)
 			return rc;
 	}
-	return -EFBIG;
 }
 
 int mr_root_unpack(const char *archive, char ret_folder[64], struct mr_err *err)
@@ -172,6 +211,7 @@ int mr_root_unpack(const char *archive, char ret_folder[64], struct mr_err *err)
 	return mr_err_set(err, rc, "cannot unpack root '%s': %s", archive,
 		rc == -EBADMSG         ? "it is not a tar archive"
 			: rc == -EFBIG ? "it holds more than a machine's facts"
+			: rc == -EINTR ? "a signal came"
 				       : strerror(-rc));
 }
 

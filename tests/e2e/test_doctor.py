@@ -148,26 +148,55 @@ def the_proposed_configuration_is_one(s):
     check_equal(r.report["verdict"], "PASS", f"of\n{proposed}\n{r.told()}")
 
 
+USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+# A container sees little of its host.
+CONTAINER = ("unshare", "-m", "sh", "-c",
+    "for i in /sys/class /sys/kernel /sys/fs /dev /proc/irq; do mount -t tmpfs none $i || exit 99; done;"
+    'exec "$@"', "sh")  # fmt: skip
+
+
+def here(s, who, *args):
+    """doctor about this machine, as who; and how long it took."""
+    os.chmod(s.path, 0o777)
+    program = s.path / "millrace"
+    if not program.exists():
+        shutil.copy(s.millrace, program)
+    began = time.monotonic()
+    r = subprocess.run([*who, program, "doctor", "--json", *args], cwd="/", capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+    return r, time.monotonic() - began
+
+
+def people():
+    if os.geteuid() != 0:
+        return ((),)
+    may = subprocess.run([*CONTAINER, "true"], stderr=subprocess.DEVNULL, check=False)
+    return ((), USER, CONTAINER) if may.returncode == 0 else ((), USER)
+
+
 @case
 def this_machine_is_told_the_truth_within_a_second(s):
     gpus = [p for p in pathlib.Path("/sys/bus/pci/devices").glob("*/vendor") if p.read_text().strip() == "0x10de"]
     if gpus:
         raise Skipped("this machine has NVIDIA devices")
-    for prefix in ((), ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")):
-        if prefix and os.geteuid() != 0:
-            continue
-        os.chmod(s.path, 0o755)
-        shutil.copy(s.millrace, s.path / "millrace")
-        began = time.monotonic()
-        r = s.command("doctor", "--json") if not prefix else subprocess.run(
-            [*prefix, s.path / "millrace", "doctor", "--json"], cwd="/", capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
-        took = time.monotonic() - began
-        check_equal(getattr(r, "status", getattr(r, "returncode", None)), CONFIG, "status")
+    for who in people():
+        r, took = here(s, who)
+        check_equal(r.returncode, CONFIG, f"status as {who}: {r.stderr}")
         check(took < 1 * PATIENCE, f"took {took:.2f} s")
+        validate("doctor.schema.json", r.stdout)
         checks = {c["id"]: c for c in json.loads(r.stdout)["checks"]}
         check_equal(checks["gpu.driver"]["verdict"], "FAIL", "gpu.driver")
         check_equal(checks["pair.topology"]["verdict"], "NA", "pair.topology")
         check_equal(len(checks), 60, "checks")
+
+
+@case
+def where_sysfs_is_hidden_a_sentence_says_so(s):
+    if len(people()) < 3:
+        raise Skipped("it takes root, and the right to mount")
+    hidden = [c.replace("/sys/class /sys/kernel /sys/fs /dev /proc/irq", "/sys") for c in CONTAINER]
+    r, _ = here(s, hidden)
+    check_equal(r.returncode, CONFIG, "status")
+    check("sysfs" in json.loads(r.stdout)["errors"][0]["message"], r.stdout)
 
 
 @case
@@ -279,13 +308,50 @@ def same_report(a, b, what):
 
 @case
 def a_capture_of_this_machine_replays_to_the_same_report(s):
-    tar = s.path / "this.tar"
-    live = doctor(s, "--capture", tar)
-    same_report(live, doctor(s, "--root", tar), "replayed")
-    folder = s.path / "unpacked"
-    with tarfile.open(tar) as t:
-        t.extractall(folder)
-    same_report(live, doctor(s, "--root", folder), "unpacked by tar")
+    """Byte for byte, whoever made it and whoever reads it."""
+    secrets = [p.read_text().strip() for p in pathlib.Path("/sys/class/net").glob("*/address")]
+    for name in ("/etc/machine-id", "/sys/class/dmi/id/product_uuid", "/sys/class/dmi/id/product_serial"):
+        if os.access(name, os.R_OK):
+            secrets.append(pathlib.Path(name).read_text().strip())
+    secrets = [x for x in secrets if len(x) > 11 and x.strip("0:-")]
+    for n, who in enumerate(people()):
+        tar = s.path / f"this{n}.tar"
+        live, _ = here(s, who, "--capture", tar)
+        for reader in people()[:2]:
+            again, _ = here(s, reader, "--root", tar)
+            check_equal(again.stdout, live.stdout, f"by {who}, replayed by {reader}")
+        folder = s.path / f"unpacked{n}"
+        with tarfile.open(tar) as t:
+            t.extractall(folder)
+        check_equal(here(s, (), "--root", folder)[0].stdout, live.stdout, "unpacked by tar")
+        told = tar.read_bytes().lower()
+        for secret in secrets:
+            check(secret.lower().encode() not in told, f"{secret} is in the capture")
+
+
+def leftovers(folder):
+    return [p for p in os.listdir(folder) if p.endswith(".part")]
+
+
+@case
+def a_capture_that_cannot_be_written_leaves_the_old_one(s):
+    root = build(s, Machine())
+    tar = s.path / "kept.tar"
+    tar.write_text("old")
+    shell = ("sh", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh")
+    r = doctor(s, "--root", root, "--capture", tar, prefix=shell)
+    check_equal(r.status, FAILURE, f"status: {r.told()}")
+    check("cannot write" in r.report["errors"][0]["message"], r.told())
+    check_equal(tar.read_text(), "old", "the capture from before")
+    r = doctor(s, "--root", root, "--capture", "/dev/full")
+    check("No space left" in r.report["errors"][0]["message"], r.told())
+    pipe = s.path / "pipe"
+    os.mkfifo(pipe)
+    r = doctor(s, "--root", root, "--capture", pipe)
+    check("errors" in r.report, "nobody reads this pipe")
+    r = doctor(s, "--root", root, "--capture", s.path / "no" / "folder.tar")
+    check("No such file" in r.report["errors"][0]["message"], r.told())
+    check_equal(leftovers(s.path), [], "half a capture")
 
 
 @case
@@ -530,6 +596,26 @@ def hostile_trees_end_with_a_report(s):
             check(not wrong, f"seed {seed}: {wrong}")
 
 
+def entry(t, name, kind=tarfile.REGTYPE, to="", size=0):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, to, size
+    t.fileobj.write(info.tobuf(tarfile.GNU_FORMAT))
+
+
+def unpacked_by(s):
+    return [p for i in s.instances for p in os.listdir("/tmp")
+        if p.startswith(f"millrace-root-{i.process.pid}-")]  # fmt: skip
+
+
+def refused(s, root, words, prefix=()):
+    began = time.monotonic()
+    r = doctor(s, "--root", root, prefix=prefix)
+    check("errors" in r.report, f"{root} is judged: {r.told()}")
+    check(words in r.report["errors"][0]["message"], f"{words!r} is not in: {r.told()}")
+    check(time.monotonic() - began < 5 * PATIENCE, f"{root} takes too long")
+    check_equal(unpacked_by(s), [], "left behind")
+
+
 @case
 def hostile_archives_end_with_a_sentence_or_a_report(s):
     tar = s.path / "evil.tar"
@@ -537,23 +623,89 @@ def hostile_archives_end_with_a_sentence_or_a_report(s):
     with tarfile.open(tar, "w") as t:
         for name, kind, to in (
             ("../outside", tarfile.REGTYPE, ""), ("/outside", tarfile.REGTYPE, ""),
-            ("sys", tarfile.SYMTYPE, str(s.path)), ("sys/outside", tarfile.REGTYPE, ""),
-            ("dev/null", tarfile.CHRTYPE, ""), ("hard", tarfile.LNKTYPE, "/etc/passwd"),
+            (str(outside), tarfile.REGTYPE, ""), ("sys", tarfile.SYMTYPE, str(s.path)),
+            ("sys/outside", tarfile.REGTYPE, ""), ("dev/null", tarfile.CHRTYPE, ""),
+            ("dev/sda", tarfile.BLKTYPE, ""), ("hard", tarfile.LNKTYPE, "/etc/passwd"),
             ("a/../../outside", tarfile.REGTYPE, ""), ("pipe", tarfile.FIFOTYPE, ""),
+            ("..", tarfile.DIRTYPE, ""), ("loop", tarfile.SYMTYPE, "loop"),
         ):  # fmt: skip
-            info = tarfile.TarInfo(name)
-            info.type, info.linkname = kind, to
-            t.addfile(info)
-    r = doctor(s, "--root", tar)
-    check("errors" in r.report, f"it is no machine: {r.told()}")
+            entry(t, name, kind, to)
+    refused(s, tar, "possible")  # no list of CPUs
     check(not outside.exists(), "the archive wrote outside its folder")
-    for data in (b"", b"\x1f\x8b" + b"x" * 100, random.Random(3).randbytes(5000)):
+    for data in (b"", b"\x1f\x8b" + b"x" * 100, random.Random(3).randbytes(5000), b"\0" * 10240):
         tar.write_bytes(data)
-        r = doctor(s, "--root", tar)
-        check("errors" in r.report, f"it is no archive: {r.told()}")
-    for i in s.instances:
-        left = [p for p in os.listdir("/tmp") if p.startswith(f"millrace-root-{i.process.pid}-")]
-        check(not left, f"left behind: {left}")
+        refused(s, tar, "not a tar archive")
+
+
+@case
+def archives_larger_than_a_machine_are_refused_at_once(s):
+    """By what they say of themselves: neither zeroes nor what is left out is read to the end."""
+    tar = s.path / "large.tar"
+    for name in ("sys/large", "../large", "proc/1/../large"):
+        with tarfile.open(tar, "w") as t:
+            entry(t, name, size=1 << 40)
+        refused(s, tar, "more than a machine")
+    sparse = s.path / "sparse"
+    with open(sparse, "wb") as f:
+        f.truncate(10 << 30)
+    subprocess.run(["tar", "-C", s.path, "-Scf", tar, "sparse"], check=True, timeout=60)
+    check(tar.stat().st_size < 1 << 20, "no sparse archive")
+    refused(s, tar, "more than a machine")
+
+
+@case
+def half_an_archive_is_none(s):
+    root = build(s, Machine())
+    tar = s.path / "half.tar"
+    doctor(s, "--root", root, "--capture", tar)
+    whole = tar.read_bytes()
+    for part in (100, 511, 512 + 1, len(whole) // 2 // 512 * 512 + 100):
+        tar.write_bytes(whole[:part])
+        refused(s, tar, "not a tar archive")
+    subprocess.run(["gzip", "-c", tar], stdout=open(s.path / "half.gz", "wb"), check=True)
+    cut = (s.path / "half.gz").read_bytes()
+    (s.path / "half.gz").write_bytes(cut[: len(cut) // 2])
+    refused(s, s.path / "half.gz", "not a tar archive")
+
+
+@case
+def a_root_that_is_neither_folder_nor_file_is_refused(s):
+    pipe = s.path / "pipe"
+    os.mkfifo(pipe)
+    for root in (pipe, "/dev/zero", "/dev/full"):
+        refused(s, root, "neither a folder nor an archive")
+
+
+@case
+def a_signal_leaves_no_unpacked_folder(s):
+    """It waits already when the program begins, which is as early as one can come."""
+    tar = s.path / "m.tar"
+    doctor(s, "--root", build(s, Machine()), "--capture", tar)
+    waiting = ("python3", "-c", "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [2]);"
+        "os.kill(os.getpid(), 2); os.execvp(sys.argv[1], sys.argv[1:])")  # fmt: skip
+    refused(s, tar, "a signal came", prefix=waiting)
+
+
+@case
+def a_full_disk_where_an_archive_is_unpacked_is_a_sentence(s):
+    if len(people()) < 3:
+        raise Skipped("it takes root, and the right to mount")
+    tar = s.path / "m.tar"
+    doctor(s, "--root", build(s, Machine()), "--capture", tar)
+    away = pathlib.Path("/var/tmp") / s.path.name
+    away.mkdir()
+    try:
+        shutil.copy(s.millrace, away / "millrace")
+        shutil.copy(tar, away / "m.tar")
+        small = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k none /tmp && "$@"; r=$?;'
+            'ls -A /tmp >&2; exit $r', "sh")  # fmt: skip
+        r = subprocess.run([*small, away / "millrace", "doctor", "--json", "--root", away / "m.tar"],
+            capture_output=True, text=True, timeout=60, cwd="/", check=False)  # fmt: skip
+    finally:
+        shutil.rmtree(away)
+    check_equal(r.returncode, CONFIG, f"status: {r.stderr}")
+    check("No space left" in json.loads(r.stdout)["errors"][0]["message"], r.stdout)
+    check("millrace-root" not in r.stderr, f"left behind: {r.stderr}")
 
 
 sys.exit(main())
