@@ -27,7 +27,7 @@ static void print_finding(const struct mr_check *c, const struct mr_finding *f)
 	printf("%s%-8s%s%-22s %s%s\n", colour(f->verdict), mr_check_verdict_name(f->verdict),
 		colour_end(), c->id, f->skipped ? "(skipped) " : "", f->value);
 	if (f->verdict > MR_PASS) {
-		printf("%-30s %s\n", "", c->title);
+		printf("%-30s wanted: %s\n", "", c->title);
 		if (f->hint[0] != '\0')
 			printf("%-30s > %s\n", "", f->hint);
 	}

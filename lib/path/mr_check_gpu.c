@@ -310,7 +310,7 @@ static void judge_memory(const struct mr_probe_gpu *p, const char *bdf, struct m
 	} else if (!p->ecc_uncorrected.known && !p->remap_failed.known) {
 		unasked(p, bdf, "memory health", f);
 	} else {
-		mr_find(f, MR_PASS, "%s", bdf);
+		mr_find(f, MR_PASS, "%s is healthy", bdf);
 	}
 }
 
@@ -406,7 +406,7 @@ void mr_check_gpu_clocks(const struct mr_check_in *in, struct mr_finding *f)
 				mr_hint(f, "`nvidia-smi -lgc %lld -i %s`",
 					(long long)p->sm_mhz_max.v, bdf);
 		} else {
-			mr_find(f, MR_PASS, "%s", bdf);
+			mr_find(f, MR_PASS, "%s is not slowed down", bdf);
 		}
 	}
 }

@@ -17,6 +17,7 @@
 /* A whole machine's sysfs is some ten thousand files of a few bytes. */
 #define ENTRIES_MAX 300000u
 #define BYTES_MAX (256u << 20)
+#define DEPTH_MAX 64u /* sysfs with the deepest chain of bridges has half of it */
 #define BLOCK_BYTES 16384u
 
 /* What may still be made and read. An archive of a few bytes can ask for any number of both. */
@@ -50,12 +51,15 @@ static int open_parent(
 	int fd, const char *path, char *work, struct budget *left, const char **ret_name)
 {
 	char *slash;
+	uint32_t depth = 0;
 	int parent;
 
 	if (strlen(path) >= MR_ROOT_PATH_MAX)
 		return -ENAMETOOLONG;
 	memcpy(work, path, strlen(path) + 1);
 	for (char *s = strchr(work, '/'); s != NULL; s = strchr(s + 1, '/')) {
+		if (++depth > DEPTH_MAX)
+			return -EFBIG;
 		*s = '\0';
 		parent = mr_root_openat(fd, work, O_PATH | O_DIRECTORY, 0, false);
 		if (parent == -ENOENT) {

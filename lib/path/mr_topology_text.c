@@ -108,7 +108,7 @@ static void put_node(const struct draw *d, const struct mr_topology_place *p, ui
 	if (f != NULL) {
 		put_marks(d, p->index[k]);
 		if (f->reserved && k == p->depth)
-			fprintf(d->f, "  (reserved)");
+			fprintf(d->f, "  (not usable as it is)");
 	}
 	fputc('\n', d->f);
 }

@@ -111,6 +111,8 @@ def the_text_has_the_worst_first_and_the_verdict_last(s):
     check_equal(ranked, sorted(ranked, key=WORST.index, reverse=True), "order")
     check(lines[-1].startswith("FAIL: a direct lane cannot run here"), lines[-1])
     check("0000:3d:00.0" in r.stdout and "pci0000:ba" in r.stdout, "no tree is drawn")
+    check("<- narrowest of" in r.stdout, "the narrowest link is not marked")
+    check("wanted: GPU and NIC are near" in r.stdout, "it does not say what is wanted")
     good = s.command("doctor", "--root", build(s, Machine(), "good"))
     check_equal(good.status, CLEAN, f"status: {good.told()}")
     check("lanes:" in good.stdout, "no configuration is proposed")
@@ -143,7 +145,10 @@ def the_proposed_configuration_is_one(s):
     text = s.command("doctor", "--root", root).stdout
     begin = text.index("devices:")
     proposed = text[begin : text.rindex("\nPASS: ")]
-    r = doctor(s, "--root", root, s.write("proposed.yaml", proposed))
+    file = s.write("proposed.yaml", proposed)
+    planned = s.command("check", "--no-host", file)
+    check_equal(planned.status, CLEAN, f"status of check: {planned.told()}")
+    r = doctor(s, "--root", root, file)
     check("checks" in r.report, f"refused: {r.told()}\n{proposed}")
     check_equal(r.report["verdict"], "PASS", f"of\n{proposed}\n{r.told()}")
 
@@ -645,6 +650,10 @@ def archives_larger_than_a_machine_are_refused_at_once(s):
         with tarfile.open(tar, "w") as t:
             entry(t, name, size=1 << 40)
         refused(s, tar, "more than a machine")
+    with tarfile.open(tar, "w") as t:
+        for i in range(900):
+            t.addfile(tarfile.TarInfo(f"{i}/" + "a/" * 450 + "f"))
+    refused(s, tar, "more than a machine")
     sparse = s.path / "sparse"
     with open(sparse, "wb") as f:
         f.truncate(10 << 30)

@@ -556,7 +556,7 @@ static void the_tree_shows_links_ways_and_advice(void **state)
 		"  <- narrowest of 0000:3d:00.0 - 0000:3e:00.0\n"
 		"pci0000:80, NUMA node 1\n"
 		"  0000:80:01.0  bridge\n"
-		"    0000:81:00.0  NIC  x16 32.0 GT/s  (reserved)\n"
+		"    0000:81:00.0  NIC  x16 32.0 GT/s  (not usable as it is)\n"
 		"\n"
 		"GPU               NIC               way   switches narrowest link\n"
 		"0000:3d:00.0      0000:3e:00.0      PIX   1        x8 32.0 GT/s above "
