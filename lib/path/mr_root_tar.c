@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* A whole machine's sysfs is some ten thousand files of a few bytes. */
-#define ENTRIES_MAX 300000u
+#define ENTRIES_MAX 100000u
 #define BYTES_MAX (256u << 20)
 #define DEPTH_MAX 64u /* sysfs with the deepest chain of bridges has half of it */
 #define BLOCK_BYTES 16384u
