@@ -31,7 +31,7 @@ class Twin(Machine):
     """A machine with a millrace in it."""
 
     def write(self, name, cfg):
-        self.put(f"{name}.yaml", json.dumps(cfg, indent=0))
+        self.put(f"{name}.yaml", json.dumps(cfg))
 
     def begin(self, name, cfg, program="millrace", args=""):
         """Starts a run and returns once its lanes run, or it has ended."""
@@ -186,21 +186,6 @@ def another_nic_does_the_same(s):
         g.begin("e1000", cfg())
         loop(g, "e1000", given)
         check_direct(g.end("e1000"))
-    finally:
-        g.close()
-
-
-@case
-def a_driver_that_touches_packets_is_caught_at_its_first(s):
-    # DPDK's vmxnet3 copies short frames into a ring of its own, with the CPU.
-    g = machine(s, "vmxnet3", nics=("vmxnet3",))
-    try:
-        g.bind(NIC)
-        g.begin("short", cfg())
-        g.wires[0].send(fr.make(20, low=60, high=60))
-        g.must("for i in $(seq 50); do kill -0 $(cat /work/short.pid) || break; usleep 100000; done; true")
-        told = g.must("dmesg | grep segfault || true")
-        check("net_vmxnet3" in told, f"the copy was not caught: {told}")
     finally:
         g.close()
 
