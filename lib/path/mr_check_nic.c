@@ -47,7 +47,7 @@ static void judge_other(const struct mr_facts_pci *p, struct mr_finding *f)
 		mr_find_unread(f, p->driver.state, p->bdf);
 	else if (mr_find(f, MR_FAIL, "%s is bound to %s", p->bdf,
 			 p->driver.state == MR_FACT_KNOWN ? p->driver.v : "no driver"))
-		mr_hint(f, "`modprobe vfio-pci; dpdk-devbind.py -b vfio-pci %s`", p->bdf);
+		mr_hint(f, "`modprobe vfio-pci`, then `dpdk-devbind.py -b vfio-pci %s`", p->bdf);
 }
 
 static void judge_driver(

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_port.h"
 
+#include "mr_sync.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <rte_bus_vdev.h>
@@ -33,7 +35,7 @@ static void device_event(const char *name, enum rte_dev_event_type event, void *
 
 	(void)name;
 	if (event == RTE_DEV_EVENT_REMOVE)
-		__atomic_store_n(&p->leaving, true, __ATOMIC_RELEASE);
+		mr_store_release(&p->leaving, 1);
 }
 
 int mr_port_probe(struct mr_port *p, const struct mr_port_spec *spec, struct mr_err *err)
@@ -231,7 +233,7 @@ void mr_port_stats_read(const struct mr_port *p, struct mr_port_stats *ret_stats
 	int rc;
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
-	ret_stats->present = !__atomic_load_n(&p->leaving, __ATOMIC_ACQUIRE) &&
+	ret_stats->present = mr_load_acquire(&p->leaving) == 0 &&
 		rte_eth_dev_is_valid_port(p->id) && !rte_eth_dev_is_removed(p->id);
 	if (!ret_stats->present)
 		return;

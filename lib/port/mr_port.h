@@ -55,7 +55,7 @@ struct mr_port {
 	bool software; /* a virtual device: its driver copies with the CPU */
 	bool vdev;
 	bool counts_missed; /* the driver reports imissed */
-	bool leaving;       /* the kernel wants the device back; EAL's interrupt thread writes it */
+	uint32_t leaving;   /* the kernel wants the device back; EAL's interrupt thread writes it */
 	struct mr_port_kernel kernel;
 	struct mr_port_files files;
 };

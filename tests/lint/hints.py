@@ -13,7 +13,7 @@ import tree
 
 # What an operator of such a machine has, or is told to install.
 PROGRAMS = set(
-    """apt-get cat chmod deploy/host-tune devlink dkms dmesg echo ethtool grep ib_write_bw ip ldconfig lscpu
+    """apt-get cat chmod deploy/host-tune devlink dkms dmesg dpdk-devbind.py echo ethtool grep ib_write_bw ip ldconfig lscpu
     lspci millrace mlxconfig mlxfwmanager modinfo modprobe mokutil mount nvidia-modprobe
     nvidia-smi rdma rm rmmod setpci sudo sysctl systemctl tail taskset ulimit""".split()
 )

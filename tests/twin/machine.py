@@ -38,7 +38,7 @@ mkdir -p /dev/hugepages
 mount -t hugetlbfs none /dev/hugepages
 exec </dev/null >/dev/console 2>&1
 chmod 755 / # EAL takes no plug-ins from below a folder that all may write
-cd /work
+cd /job
 for module in %s; do
 	insmod "/modules/$module.ko"
 done
@@ -67,7 +67,7 @@ def initramfs(programs, modules):
     a.plugins(DRIVERS)
     for name, path in modules.items():
         a.file(f"modules/{name}.ko", path.read_bytes())
-    a.entry("work", 0o040755)
+    a.entry("job", 0o040755)
     a.file("init", (INIT % " ".join(modules)).encode(), 0o755)
     return a.bytes()
 
@@ -249,11 +249,11 @@ class Machine:
         return told
 
     def put(self, name, text):
-        """A text file in the guest's /work, a line at a time: the shell's line is bounded."""
-        self.must(f": >/work/{name}")
+        """A text file in the guest's /job, a line at a time: the shell's line is bounded."""
+        self.must(f": >/job/{name}")
         for line in text.splitlines():
             quoted = line.replace("'", "'\\''")
-            self.must(f"echo '{quoted}' >>/work/{name}")
+            self.must(f"echo '{quoted}' >>/job/{name}")
 
     def bind(self, *addresses):
         """Gives devices to vfio-pci."""

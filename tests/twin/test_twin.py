@@ -37,22 +37,22 @@ class Twin(Machine):
         """Starts a run and returns once its lanes run, or it has ended."""
         self.write(name, cfg)
         self.must(
-            f"cd /work; {program} run {name}.yaml --json {args} >{name}.json 2>{name}.err & "
-            f"echo $! >/work/{name}.pid"
+            f"cd /job; {program} run {name}.yaml --json {args} >{name}.json 2>{name}.err & "
+            f"echo $! >/job/{name}.pid"
         )
-        until = f"grep -q ' runs ' /work/{name}.err || ! kill -0 $(cat /work/{name}.pid)"
+        until = f"grep -q ' runs ' /job/{name}.err || ! kill -0 $(cat /job/{name}.pid)"
         self.must(f"for i in $(seq 200); do if {until}; then break; fi; usleep 100000; done; true", 40)
 
     def end(self, name, signal="TERM", status=CLEAN, reason=None):
         """Ends a run, or waits for its own end (signal None), and judges its report."""
         if signal is not None:
-            self.run(f"kill -{signal} $(cat /work/{name}.pid)")
-        gone = f"! kill -0 $(cat /work/{name}.pid) 2>/dev/null"
+            self.run(f"kill -{signal} $(cat /job/{name}.pid)")
+        gone = f"! kill -0 $(cat /job/{name}.pid) 2>/dev/null"
         self.must(f"for i in $(seq {EXIT_S * 10}); do {gone} && break; usleep 100000; done; {gone}", EXIT_S + 20)
         return self.ended(name, status, reason) if signal != "KILL" else None
 
     def ended(self, name, status=CLEAN, reason=None):
-        told = [self.must(f"cat /work/{name}.{kind}") for kind in ("json", "err")]
+        told = [self.must(f"cat /job/{name}.{kind}") for kind in ("json", "err")]
         return judge(Result(status, *told, 0), status, reason)
 
     def stats(self, name):
@@ -61,7 +61,7 @@ class Twin(Machine):
     def doctor(self, cfg):
         """The verdicts of doctor for a configuration, by id, and its status."""
         self.write("doctor", cfg)
-        status, told = self.run("cd /work; millrace doctor doctor.yaml --json 2>/dev/null")
+        status, told = self.run("cd /job; millrace doctor doctor.yaml --json 2>/dev/null")
         report = json.loads(told)
         return {c["id"]: c for c in report["checks"]}, status
 
@@ -163,7 +163,7 @@ def frames_go_into_the_bar_and_out_of_it_with_the_cpu_locked_out(s):
         for word in ("TERM", "KILL"):
             g.begin("again", cfg())
             g.wires[0].send(given[:500], 1)
-            g.run(f"kill -{word} $(cat /work/again.pid)")
+            g.run(f"kill -{word} $(cat /job/again.pid)")
             g.wires[0].send(given[500:900], 1)
             if word == "TERM":
                 g.end("again", None)
@@ -303,7 +303,7 @@ def large_bars_are_registered_and_small_ones_refused(s):
             check_direct(g.end("large"))
             if gib == 1:
                 g.begin("small", cfg(region="2GiB"))
-                told = g.must("cat /work/small.err")
+                told = g.must("cat /job/small.err")
                 check("cuMemAlloc_v2 of 2147483648 bytes" in told, f"a BAR too small: {told}")
                 check(not any(" runs " in line for line in sentences(told)), told)
         finally:
