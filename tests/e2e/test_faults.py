@@ -97,7 +97,6 @@ def a_worker_that_stands_still_or_makes_no_progress_ends_the_run_with_status_3(s
         check(r.lane()["in_flight"] > 0, f"{fault}: nothing was left in flight")
 
 
-# NVIDIA/nccl #683: a completion does not say that the GPU can read the data.
 @case
 def a_copy_that_fails_or_never_ends_is_one_sentence_at_the_start_and_while_running(s):
     """The first two copies are the start's own, there and back."""
@@ -135,6 +134,7 @@ def a_staged_lane_ends_with_a_lost_device_and_a_dead_worker(s):
         check(r.lane()["tx_packets"] > 0, "nothing was sent before the fault")
 
 
+# NVIDIA/nccl #683: a completion does not say that the GPU can read the data.
 @case
 def a_device_that_cannot_order_nic_writes_is_flushed_or_refused(s):
     given = fr.make(200, seed=61)
