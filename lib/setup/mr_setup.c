@@ -203,14 +203,14 @@ static int host_pool_up(struct mr_setup *s, struct mr_err *err)
 
 /* A pool of the lane's, at that place of a region. */
 static int make_pool(struct mr_setup *s, uint32_t lane, const char *prefix,
-	const struct mr_gpu_region *r, uint64_t offset, uint32_t buffers,
+	const struct mr_gpu_region *r, uint64_t offset, uint64_t bytes, uint32_t buffers,
 	struct rte_mempool **ret_pool, struct mr_err *err)
 {
 	const struct mr_plan_lane *l = &s->plan->lanes[lane];
 	struct rte_pktmbuf_extmem mem = {
 		.buf_ptr = (uint8_t *)r->addr + offset,
 		.buf_iova = (uint64_t)(uintptr_t)r->addr + offset,
-		.buf_len = (uint64_t)buffers * l->element_bytes,
+		.buf_len = bytes,
 		.elt_size = (uint16_t)l->element_bytes,
 	};
 	char name[RTE_MEMPOOL_NAMESIZE];
@@ -235,11 +235,11 @@ static int pools_up(struct mr_setup *s, struct mr_err *err)
 	for (uint32_t i = 0; rc == 0 && i < s->plan->lanes_count; i++) {
 		const struct mr_plan_lane *l = &s->plan->lanes[i];
 
-		rc = make_pool(s, i, "mr", mr_setup_region(s, i), l->pool_offset, l->buffers,
-			&s->lanes[i].pool, err);
+		rc = make_pool(s, i, "mr", mr_setup_region(s, i), l->pool_offset, l->pool_bytes,
+			l->buffers, &s->lanes[i].pool, err);
 		if (rc == 0 && l->tx_buffers != 0)
 			rc = make_pool(s, i, "mr-tx", mr_setup_tx_region(s, i), l->tx_pool_offset,
-				l->tx_buffers, &s->lanes[i].tx_pool, err);
+				l->tx_pool_bytes, l->tx_buffers, &s->lanes[i].tx_pool, err);
 	}
 	return rc;
 }
