@@ -14,7 +14,9 @@ import sys
 import tree
 
 MAY_READ = {
-    "rte_ethdev.h": {"lib/rx", "lib/tx", "lib/lane", "lib/port", "lib/setup", "lib/gen"},
+    "rte_ethdev.h": {
+        "lib/rx", "lib/tx", "lib/lane", "lib/relay", "lib/staged", "lib/port", "lib/setup", "lib/gen",
+    },
     "ethdev_driver.h": set(),
     "rte_gpudev.h": {"lib/gpu", "drivers/gpu"},
     "gpudev_driver.h": {"drivers/gpu"},

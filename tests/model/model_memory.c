@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define BYTES_MAX 8192u
+#define BYTES_MAX 16384u
 #define VALUES_MAX 16u
 #define NOWHERE UINT32_MAX
 
