@@ -20,7 +20,7 @@
 #define FLOOR_WAIT_MS 100u /* a loop in memory keeps nothing for long */
 #define CEILING_SHARE 5u   /* without a rate: all but one part of so many of the ceiling */
 
-struct session {
+struct series {
 	struct mr_setup *setup;
 	const struct mr_gen_plan *plan;
 	mr_gen_ask *ask;
@@ -86,7 +86,7 @@ static int thread_join(struct mr_gen_thread *t, const char *what, struct mr_err 
 }
 
 /* Whether to go on; notes in the report why not. */
-static enum mr_gen_wish look(struct session *s)
+static enum mr_gen_wish look(struct series *s)
 {
 	enum mr_gen_wish wish = s->ask(s->ctx);
 
@@ -101,7 +101,7 @@ static enum mr_gen_wish look(struct session *s)
 	return wish;
 }
 
-static void follow(struct session *s, struct mr_gen_rig *r)
+static void follow(struct series *s, struct mr_gen_rig *r)
 {
 	uint64_t until;
 
@@ -122,7 +122,7 @@ static void follow(struct session *s, struct mr_gen_rig *r)
 	mr_store_relaxed(&r->stop_sink, 1);
 }
 
-static uint64_t rx_missed(struct session *s, uint32_t port)
+static uint64_t rx_missed(struct series *s, uint32_t port)
 {
 	struct mr_port_stats st;
 
@@ -140,7 +140,7 @@ static bool passes(const struct mr_gen_plan *p, const struct mr_gen_trial *t)
 		(unsigned __int128)t->lost * MR_GEN_PPM <= (unsigned __int128)t->sent * p->loss_ppm;
 }
 
-static void judge(struct session *s, struct mr_gen_rig *r)
+static void judge(struct series *s, struct mr_gen_rig *r)
 {
 	struct mr_gen_trial *t = r->out;
 	const struct mr_gen_sink *c = &r->counts;
@@ -177,7 +177,7 @@ static void judge(struct session *s, struct mr_gen_rig *r)
 	t->passed = passes(s->plan, t);
 }
 
-static int try(struct session *s, const struct order *o, struct mr_gen_trial *t)
+static int try(struct series *s, const struct order *o, struct mr_gen_trial *t)
 {
 	struct mr_gen_rig *r = aligned_alloc(MR_CACHE_LINE, sizeof(*r));
 	bool listens = o->receive_port != MR_GEN_NO_PORT;
@@ -235,7 +235,7 @@ static int try(struct session *s, const struct order *o, struct mr_gen_trial *t)
 }
 
 /* Floor and ceiling; the highest rate, where the plan gives none. */
-static int calibrate(struct session *s)
+static int calibrate(struct series *s)
 {
 	const struct mr_gen_plan *p = s->plan;
 	struct mr_gen_report *rep = s->report;
@@ -269,7 +269,7 @@ static int calibrate(struct session *s)
 	return 0;
 }
 
-static int try_rate(struct session *s, uint32_t rate_ppm)
+static int try_rate(struct series *s, uint32_t rate_ppm)
 {
 	const struct mr_gen_plan *p = s->plan;
 	struct mr_gen_report *rep = s->report;
@@ -295,7 +295,7 @@ int mr_gen_run(struct mr_setup *setup, const struct mr_gen_plan *plan, mr_gen_as
 	struct mr_gen_report *ret_report, struct mr_err *err)
 {
 	uint64_t now = mr_clock_ns();
-	struct session s = {.setup = setup,
+	struct series s = {.setup = setup,
 		.plan = plan,
 		.ask = ask,
 		.ctx = ctx,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * match: compare headers with fields as steering rules have them, and send, drop or go on.
+ * match: compare header fields with ranges and prefixes, and send, drop or go on.
  *
  * A frame matches when every field that is not `any` is there and is within its range or
  * prefix. EtherType is that behind all tags, VLAN the id of the outermost tag, addresses and

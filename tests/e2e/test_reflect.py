@@ -16,10 +16,10 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 
 from harness import PATIENCE, Skipped, case, check, check_equal, config, lane, main
+from namespaces import out
 
 SIZES = (1, 16, 56, 999, 1000)  # and the longest that the MTU takes
 COUNT = 20
@@ -34,12 +34,6 @@ ECHO = (
     "    except TimeoutError: pass\n"
     "print(n)\n"
 )
-
-
-def out(*argv, ok=True):
-    r = subprocess.run(argv, capture_output=True, text=True, check=False)
-    check(not ok or r.returncode == 0, f"{' '.join(argv)}: {r.stdout}{r.stderr}")
-    return r.stdout
 
 
 class Peer:
