@@ -23,20 +23,32 @@ static void explained(int rc)
 		abort();
 }
 
+/* A pool begins at a unit and ends, with a page of padding behind it, in its region. */
+static void placed(const struct mr_plan_lane *l, enum mr_path path, uint64_t offset, uint64_t bytes)
+{
+	const struct mr_plan_region *r = &plan.devices[l->device].region[path];
+
+	if (!r->used || offset % MR_UNIT != 0 || offset + bytes + MR_REGION_PAGE > r->bytes)
+		abort();
+}
+
 /* What setup relies on without looking again. */
 static void sound(void)
 {
 	for (uint32_t i = 0; i < plan.lanes_count; i++) {
 		const struct mr_plan_lane *l = &plan.lanes[i];
-		const struct mr_plan_region *r;
+		bool moves = mr_plan_lane_moves(l);
 
 		if (l->rx_port >= plan.ports_count || l->device >= plan.devices_count ||
-			l->rx_path != l->tx_path || l->rx_path >= MR_PATH_STAGED)
+			l->rx_path >= MR_PATH_COUNT || l->tx_path >= MR_PATH_COUNT ||
+			moves != (l->tx_buffers > 0) ||
+			mr_plan_lane_copies(l) != (l->copies_bytes > 0))
 			abort();
-		r = &plan.devices[l->device].region[l->rx_path];
-		if (!r->used || l->pool_offset % MR_UNIT != 0 || l->element_bytes % MR_UNIT != 0 ||
-			l->pool_offset + l->pool_bytes + MR_REGION_PAGE > r->bytes ||
-			l->buffers < l->buffers_min || l->cache * 3 / 2 > l->buffers)
+		placed(l, l->rx_path, l->pool_offset, l->pool_bytes);
+		if (moves)
+			placed(l, l->tx_path, l->tx_pool_offset, l->tx_pool_bytes);
+		if (l->element_bytes % MR_UNIT != 0 || l->buffers < l->buffers_min ||
+			l->cache * 3 / 2 > l->buffers)
 			abort();
 		for (uint32_t t = 0; t < l->tx_count; t++)
 			if (l->tx[t].port >= plan.ports_count ||
