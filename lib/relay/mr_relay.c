@@ -8,19 +8,21 @@ static void take_buffers(struct mr_relay *r, struct mr_ring_note *note, struct r
 {
 	uint32_t got = 0;
 
-	if (rte_pktmbuf_alloc_bulk(r->tx_pool, m, note->count) != 0) {
-		while (got < note->count && (m[got] = rte_pktmbuf_alloc(r->tx_pool)) != NULL)
+	if (rte_mempool_get_bulk(r->tx_pool, (void **)m, note->count) != 0) {
+		while (got < note->count && (m[got] = rte_mbuf_raw_alloc(r->tx_pool)) != NULL)
 			got++;
 		for (uint32_t i = got; i < note->count; i++) {
 			note->bytes -= note->mbufs[i]->data_len;
 			mr_sync_leave(note->mbufs[i]);
-			rte_pktmbuf_free(note->mbufs[i]);
 		}
+		rte_pktmbuf_free_bulk(note->mbufs + got, note->count - got);
 		r->lane->counters.c[MR_C_tx_drop_no_buffer] += note->count - got;
 		note->count = got;
 	}
-	for (uint32_t i = 0; i < note->count; i++)
+	for (uint32_t i = 0; i < note->count; i++) {
 		mr_sync_enter(m[i]);
+		rte_pktmbuf_reset(m[i]);
+	}
 }
 
 void mr_relay_describe(struct mr_relay *r)

@@ -81,7 +81,9 @@ MR_HD void mr_sync_fence(void)
  * What DPDK's drivers and pools order among threads ThreadSanitizer does not see,
  * since they are built without it. mr_sync_leave() says that this thread hands
  * over what p points at, mr_sync_enter() that it takes it over; without
- * ThreadSanitizer both are nothing.
+ * ThreadSanitizer both are nothing. What DPDK inlines is compiled here and is
+ * seen, so an mbuf that was left is freed by rte_pktmbuf_free_bulk(), which is a
+ * call, and one that was allocated is entered before it is reset.
  */
 #if defined(__SANITIZE_THREAD__)
 void __tsan_release(void *p);

@@ -30,7 +30,7 @@ static COLD uint32_t describe_each(struct mr_rx *rx, struct mr_ring_note *slot, 
 		else
 			rx->counters->c[MR_C_rx_drop_oversize]++;
 		mr_sync_leave(m[i]);
-		rte_pktmbuf_free(m[i]);
+		rte_pktmbuf_free_bulk(&m[i], 1);
 	}
 	return kept;
 }

@@ -17,7 +17,7 @@ COLD uint32_t mr_tx_guarded_burst(struct mr_txq *q, struct rte_mbuf **m, uint32_
 static inline void free_one(struct rte_mbuf *m)
 {
 	mr_sync_leave(m);
-	rte_pktmbuf_free(m);
+	rte_pktmbuf_free_bulk(&m, 1);
 }
 
 /*
