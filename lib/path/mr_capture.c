@@ -85,6 +85,8 @@ struct mr_capture *mr_capture_start(struct mr_root *root)
 	c->root = root;
 	root->recorder = record;
 	root->recorder_ctx = c;
+	if (root->partial)
+		record(c, MR_ROOT_SEEN_FILE, "millrace/partial", "", 0);
 	return c;
 }
 

@@ -19,8 +19,8 @@ void mr_check_cpu_online(const struct mr_check_in *in, struct mr_finding *f)
 			if (mr_find(f, MR_FAIL, "%s: CPU %d is not online", l->name, l->core))
 				mr_hint(f, "`echo 1 > /sys/devices/system/cpu/cpu%d/online`",
 					l->core);
-		} else if (in->f->isolated_state == MR_FACT_DENIED ||
-			in->f->isolated_state == MR_FACT_STRANGE) {
+		} else if (in->f->isolated_state != MR_FACT_KNOWN &&
+			in->f->isolated_state != MR_FACT_ABSENT) {
 			mr_find_unread(f, in->f->isolated_state, "list of isolated CPUs");
 		} else if (!in->f->cpu[l->core].isolated) {
 			if (mr_find(f, MR_WARN, "%s: CPU %d is not isolated", l->name, l->core))

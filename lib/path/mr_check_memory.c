@@ -212,6 +212,10 @@ static void judge_file(enum mr_fact_state state, const char *path, struct mr_fin
 		mr_find(f, MR_PASS, "%s", path);
 		return;
 	}
+	if (state == MR_FACT_UNREAD) {
+		mr_find_unread(f, state, path);
+		return;
+	}
 	if (!mr_find(f, MR_FAIL, "%s %s", path,
 		    state == MR_FACT_ABSENT            ? "is not there"
 			    : state == MR_FACT_STRANGE ? "is no device"

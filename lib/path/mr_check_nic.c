@@ -276,7 +276,7 @@ void mr_check_link_of(const struct mr_host_facts *h, const struct mr_facts_pci *
 	struct mr_pci_link can = p->link_max;
 	char is[MR_PCI_LINK_BYTES], may[MR_PCI_LINK_BYTES];
 
-	if (p->is_virtual) {
+	if (p->physfn == MR_FACT_KNOWN) {
 		mr_find(f, MR_PASS, "%s is a virtual function", p->bdf);
 		return;
 	}

@@ -218,7 +218,7 @@ void mr_check_pair_peermem(const struct mr_check_in *in, struct mr_finding *f)
 		return;
 	}
 	for (size_t i = 0; i < MR_ARRAY_LEN(all); i++) {
-		if (all[i]->state == MR_FACT_DENIED || all[i]->state == MR_FACT_STRANGE) {
+		if (all[i]->state != MR_FACT_KNOWN && all[i]->state != MR_FACT_ABSENT) {
 			mr_find_unread(f, all[i]->state, "peer-memory module");
 			return;
 		}

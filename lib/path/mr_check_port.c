@@ -111,7 +111,9 @@ void mr_check_nic_vf(const struct mr_check_in *in, struct mr_finding *f)
 
 		if (pci->vendor.state != MR_FACT_KNOWN) {
 			mr_find_unread(f, pci->vendor.state, pci->bdf);
-		} else if (!pci->is_virtual) {
+		} else if (pci->physfn == MR_FACT_UNREAD) {
+			mr_find_unread(f, pci->physfn, pci->bdf);
+		} else if (pci->physfn != MR_FACT_KNOWN) {
 			mr_find(f, MR_PASS, "%s is a physical function", pci->bdf);
 		} else if (!p->trust.known || !p->spoofchk.known) {
 			if (mr_find(f, MR_WARN,

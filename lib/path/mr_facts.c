@@ -22,6 +22,8 @@ enum mr_fact_state mr_facts_state_of(int rc)
 	case -EACCES:
 	case -EPERM:
 		return MR_FACT_DENIED;
+	case -ENODATA:
+		return MR_FACT_UNREAD;
 	default:
 		return MR_FACT_STRANGE;
 	}

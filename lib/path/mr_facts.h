@@ -35,7 +35,7 @@
 #define MR_BDF_MAX MR_PCI_ADDR_BYTES
 
 enum mr_fact_state {
-	MR_FACT_UNREAD,  /* nobody has looked */
+	MR_FACT_UNREAD,  /* nobody has looked, or the root does not tell */
 	MR_FACT_ABSENT,  /* the machine does not have it */
 	MR_FACT_DENIED,  /* this user may not read it */
 	MR_FACT_STRANGE, /* read, and not what the kernel writes there */
@@ -66,7 +66,7 @@ struct mr_facts_pci {
 	struct mr_pci_link link, link_max; /* members 0: not known */
 	struct mr_fact_u64 aer_fatal, aer_nonfatal, aer_correctable;
 	struct mr_fact_u64 bar_bytes;       /* largest prefetchable memory BAR */
-	bool is_virtual;                    /* a VF */
+	enum mr_fact_state physfn;          /* link to the PF: a VF has one */
 	uint32_t chain[MR_FACTS_CHAIN_MAX]; /* bridges from the root port down, indices */
 	uint32_t chain_count;
 	char path[256]; /* sys/devices/pciDDDD:BB/.../BDF; "" unknown */
@@ -151,7 +151,7 @@ struct mr_facts_hugetlbfs {
 struct mr_facts_modules {
 	struct mr_fact_text nvidia, peermem, peermem_legacy, memory_peers;
 	struct mr_fact_text mlx5_core, ib_core; /* version: only out-of-tree ones have it */
-	bool nvidia_loaded, peermem_loaded, mlx5_loaded;
+	bool peermem_loaded, mlx5_loaded;
 	enum mr_fact_state driver_state;
 	bool driver_open; /* Open Kernel Module */
 	char driver[64];  /* its version */

@@ -212,7 +212,6 @@ void mr_facts_modules(struct mr_root *r, struct mr_host_facts *f)
 			r, "sys/kernel/mm/memory_peers/nv_mem_nc/version", &m->memory_peers);
 	mr_facts_text_at(r, "sys/module/mlx5_core/version", &m->mlx5_core);
 	mr_facts_text_at(r, "sys/module/ib_core/version", &m->ib_core);
-	m->nvidia_loaded = is_there(r, "sys/module/nvidia");
 	m->peermem_loaded =
 		is_there(r, "sys/module/nvidia_peermem") || is_there(r, "sys/module/nv_peer_mem");
 	m->mlx5_loaded = is_there(r, "sys/module/mlx5_core");

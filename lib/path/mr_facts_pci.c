@@ -150,7 +150,7 @@ static void read_function(struct mr_root *r, struct mr_facts_pci *p)
 	mr_facts_aer(r, folder, p);
 	read_bars(r, AT("resource"), &p->bar_bytes);
 	read_config(r, AT("config"), p);
-	p->is_virtual = mr_root_mode(r, AT("physfn"), &mode) == 0;
+	p->physfn = mr_facts_state_of(mr_root_mode(r, AT("physfn"), &mode));
 #undef AT
 }
 

@@ -32,7 +32,7 @@ static uint32_t cost(const struct mr_host_facts *f, const struct mr_facts_topolo
 	uint32_t g = f->gpus[gpu].pci, n = f->nics[nic].pci;
 
 	return (t->functions[n].reserved ? 100 : 0) + (t->functions[g].reserved ? 100 : 0) +
-		(f->pci[n].is_virtual ? 50 : 0) +
+		(f->pci[n].physfn == MR_FACT_KNOWN ? 50 : 0) +
 		(p == NULL ? 10 : (uint32_t)p->near + (p->uncertain ? 1 : 0));
 }
 

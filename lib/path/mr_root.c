@@ -15,6 +15,7 @@
 
 #define DENIED_BYTES_MAX (1u << 20)
 #define OPEN_TRIES 16u
+#define PARTIAL "millrace/partial"
 
 int mr_root_openat(int fd, const char *path, int flags, uint32_t mode, bool may_follow)
 {
@@ -42,6 +43,8 @@ static int open_below(const struct mr_root *r, const char *path, int flags)
 		if (fd < 0)
 			fd = -errno;
 	}
+	if (fd == -ENOENT && r->partial)
+		return -ENODATA;
 	return fd == -EPERM ? -EACCES : fd;
 }
 
@@ -338,6 +341,7 @@ static int open_folder(struct mr_root *r, const char *path, struct mr_err *err)
 
 int mr_root_open(struct mr_root *r, const char *path, struct mr_err *err)
 {
+	uint32_t mode;
 	int rc;
 
 	memset(r, 0, sizeof(*r));
@@ -363,8 +367,11 @@ int mr_root_open(struct mr_root *r, const char *path, struct mr_err *err)
 		mr_root_close(r);
 		return mr_err_set(err, -ENOMEM, "out of memory while opening root '%s'", path);
 	}
-	if (mr_root_read(r, "millrace/denied", r->denied, DENIED_BYTES_MAX, NULL) != 0)
+	if (mr_root_read(r, "millrace/denied", r->denied, DENIED_BYTES_MAX, NULL) != 0) {
 		r->denied[0] = '\0';
+		r->partial = r->unpacked[0] != '\0';
+	}
+	r->partial |= mr_root_mode(r, PARTIAL, &mode) == 0;
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * mr_root - files of this machine, or of another one in a folder or an archive.
  *
- *     mr_root_open("/") or (FOLDER) or (FILE.tar) ─► read, list, real, may ─► close
+ *     mr_root_open("/") or (FOLDER) or (FILE.tar, FILE.xml) ─► read, list, real, may ─► close
  *
  * All of a machine is read below one root and symbolic links are resolved inside
  * it, absolute ones too, so what is read can never lie outside. The root is not
@@ -10,7 +10,11 @@
  * a bound. An archive (tar; plain, gzip, bzip2, xz or zstd) is unpacked into a
  * folder of its own in /tmp, which close removes; what hwloc-gather-topology and
  * `millrace doctor --capture` make can be given as they are, their one leading
- * folder included.
+ * folder included. So can what lstopo exports as XML: CPUs, NUMA nodes and PCI
+ * functions are written down as sysfs shows them.
+ *
+ * What is not in such a root is not there, with two exceptions: an archive that is
+ * no capture, and an export, tell of a machine in part only, and then it is not known.
  *
  * A root that is not "/" may hold millrace/denied: a line "r PATH" or "w PATH" for
  * each file that the machine's user could not read or write.
@@ -21,7 +25,7 @@
  *
  * Thread   one at a time.
  * Owner    the structure is the caller's memory.
- * Errors   -ENOENT not there · -EACCES may not · -EISDIR not a regular file
+ * Errors   -ENOENT not there · -ENODATA not told · -EACCES may not · -EISDIR not a regular file
  *          · -ELOOP · -ENAMETOOLONG · -EFBIG longer than the buffer (which then
  *          holds the beginning) · other: the system call's.
  * Source   openat2(2) RESOLVE_IN_ROOT, libarchive
@@ -51,6 +55,7 @@ typedef void mr_root_recorder(
 struct mr_root {
 	int fd;
 	bool live;                   /* this machine, now */
+	bool partial;                /* what is not there is not known */
 	char path[MR_ROOT_PATH_MAX]; /* of the root itself; "" for "/" */
 	char unpacked[64];           /* folder to remove, or "" */
 	char *denied;                /* text of millrace/denied, or NULL */

@@ -8,8 +8,17 @@
 /* openat2 below the folder fd, links resolved inside it; a descriptor or -errno. */
 int mr_root_openat(int fd, const char *path, int flags, uint32_t mode, bool may_follow);
 
-/* Unpacks the archive into a new folder whose name goes to ret_folder. */
-MR_MUST_USE int mr_root_unpack(const char *archive, char ret_folder[64], struct mr_err *err);
+/* Unpacks an archive or an export of hwloc into a new folder whose name goes to ret_folder. */
+MR_MUST_USE int mr_root_unpack(const char *file, char ret_folder[64], struct mr_err *err);
+
+/* Whether the file is XML, which no archive begins with. */
+bool mr_root_is_hwloc(const char *file);
+
+/*
+ * mr_root_write_hwloc writes CPUs, NUMA nodes and PCI functions of hwloc's XML below the
+ * descriptor folder. -EBADMSG where hwloc cannot read it.
+ */
+MR_MUST_USE int mr_root_write_hwloc(const char *xml, int folder);
 
 /* Removes a folder that mr_root_unpack made. */
 void mr_root_remove(const char *folder);

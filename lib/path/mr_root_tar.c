@@ -179,41 +179,51 @@ static int unpack_all(struct archive *a, int fd)
 	}
 }
 
-int mr_root_unpack(const char *archive, char ret_folder[64], struct mr_err *err)
+static int unpack_archive(const char *archive, int fd)
 {
 	struct archive *a = archive_read_new();
-	int fd, rc;
+	int rc = -EBADMSG;
 
-	snprintf(ret_folder, 64, "/tmp/millrace-root-%d-XXXXXX", getpid());
-	if (a == NULL || mkdtemp(ret_folder) == NULL) {
-		rc = a == NULL ? -ENOMEM : -errno;
-		ret_folder[0] = '\0';
-		archive_read_free(a);
-		return mr_err_set(err, rc, "cannot make a folder in /tmp to unpack '%s': %s",
-			archive, strerror(-rc));
-	}
+	if (a == NULL)
+		return -ENOMEM;
 	/* Only what is built in: other filters would start programs. */
 	archive_read_support_filter_gzip(a);
 	archive_read_support_filter_bzip2(a);
 	archive_read_support_filter_xz(a);
 	archive_read_support_filter_zstd(a);
 	archive_read_support_format_tar(a);
+	if (archive_read_open_filename(a, archive, BLOCK_BYTES) == ARCHIVE_OK)
+		rc = unpack_all(a, fd);
+	archive_read_free(a);
+	return rc;
+}
+
+int mr_root_unpack(const char *file, char ret_folder[64], struct mr_err *err)
+{
+	bool hwloc = mr_root_is_hwloc(file);
+	int fd, rc;
+
+	snprintf(ret_folder, 64, "/tmp/millrace-root-%d-XXXXXX", getpid());
+	if (mkdtemp(ret_folder) == NULL) {
+		rc = -errno;
+		ret_folder[0] = '\0';
+		return mr_err_set(err, rc, "cannot make a folder in /tmp to unpack '%s': %s", file,
+			strerror(-rc));
+	}
 	fd = open(ret_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		rc = -errno;
-	else if (archive_read_open_filename(a, archive, BLOCK_BYTES) != ARCHIVE_OK)
-		rc = -EBADMSG;
 	else
-		rc = unpack_all(a, fd);
+		rc = hwloc ? mr_root_write_hwloc(file, fd) : unpack_archive(file, fd);
 	if (fd >= 0)
 		close(fd);
-	archive_read_free(a);
 	if (rc == 0)
 		return 0;
 	mr_root_remove(ret_folder);
 	ret_folder[0] = '\0';
-	return mr_err_set(err, rc, "cannot unpack root '%s': %s", archive,
-		rc == -EBADMSG         ? "it is not a tar archive"
+	return mr_err_set(err, rc, "cannot unpack root '%s': %s", file,
+		rc == -EBADMSG ? hwloc ? "hwloc cannot read it; export it with `lstopo FILE.xml`"
+				       : "it is neither a tar archive nor an export of hwloc"
 			: rc == -EFBIG ? "it holds more than a machine's facts"
 			: rc == -EINTR ? "a signal came"
 				       : strerror(-rc));
