@@ -3,7 +3,7 @@
 
 #include "mr_plan.h"
 #include "mr_report.h"
-#include "mr_setup.h"
+#include "mr_setup_reload.h"
 #include "mr_sync.h"
 
 #include <errno.h>
@@ -23,6 +23,13 @@ struct options {
 	double idle_exit_s; /* 0: never */
 	bool json;
 	bool skip[MR_CHECKS_COUNT];
+};
+
+/* What is to run; large, so on the heap. */
+struct job {
+	struct mr_config cfg;
+	struct mr_host host; /* what the plan was made for */
+	struct mr_plan plan;
 };
 
 static bool parse_seconds(const char *text, double *ret_s)
@@ -100,26 +107,29 @@ static int preflight(
 	return problems->count > 0 ? -EINVAL : 0;
 }
 
-static int load_for(const struct options *o, struct mr_doctor *d, struct mr_config *cfg,
-	struct mr_plan *plan, struct mr_problems *problems)
+static int load_for(
+	const struct options *o, struct mr_doctor *d, struct job *job, struct mr_problems *problems)
 {
 	struct mr_err err = {0};
-	int rc = mr_config_load(o->config, cfg, problems);
+	int rc = mr_config_load(o->config, &job->cfg, problems);
 
 	if (rc == 0)
 		rc = mr_doctor_read(d, &err);
 	if (rc == 0)
-		rc = mr_plan_build(cfg, &d->facts->host, o->name, plan, problems);
+		rc = mr_plan_build(&job->cfg, &d->facts->host, o->name, &job->plan, problems);
 	if (rc == 0)
-		rc = mr_setup_check(cfg, plan, problems);
+		rc = mr_setup_check(&job->cfg, &job->plan, problems);
 	if (rc == 0)
-		rc = preflight(d, plan, problems, &err);
+		rc = preflight(d, &job->plan, problems, &err);
+	if (rc == 0)
+		job->host = d->facts->host;
+	job->host.facts = NULL; /* they end with the doctor */
 	if (rc < 0 && problems->count == 0)
 		mr_problem_add(problems, 0, "", "", "%s", err.code != 0 ? err.msg : strerror(-rc));
 	return rc;
 }
 
-static int load_plan(const struct options *o, struct mr_config *cfg, struct mr_plan *plan)
+static int load_plan(const struct options *o, struct job *job)
 {
 	struct mr_problems *problems = calloc(1, sizeof(*problems));
 	struct mr_doctor *d = calloc(1, sizeof(*d));
@@ -132,7 +142,7 @@ static int load_plan(const struct options *o, struct mr_config *cfg, struct mr_p
 		status = mr_cmd_fail(o->config, o->json, err.msg, MR_EXIT_FAILURE);
 	} else {
 		memcpy(d->skip, o->skip, sizeof(d->skip));
-		if (load_for(o, d, cfg, plan, problems) < 0) {
+		if (load_for(o, d, job, problems) < 0) {
 			mr_cmd_print_problems(problems);
 			mr_cmd_print_failure(o->json, mr_cmd_problems_json(problems));
 			status = MR_EXIT_CONFIG;
@@ -167,6 +177,24 @@ static struct outcome judge_event(enum mr_setup_event event)
 	return (struct outcome){NULL, MR_EXIT_CLEAN, false};
 }
 
+static void print_sentence(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	fprintf(stderr, "millrace: %s\n", sentence);
+}
+
+static void reload(struct mr_setup *s)
+{
+	uint64_t ticket;
+
+	if (mr_load_relaxed(&mr_cmd_reload_wanted) != 0) {
+		mr_store_relaxed(&mr_cmd_reload_wanted, 0);
+		if (mr_setup_reload_ask(s, &ticket) < 0)
+			print_sentence(NULL, "a reload is under way, so there is no second one");
+	}
+	mr_setup_reload_turn(s, print_sentence, NULL);
+}
+
 /* The control thread's work while lanes run, until there is a reason to stop. */
 static struct outcome control(
 	struct mr_setup *s, const struct options *o, uint64_t start_ns, struct mr_err *err)
@@ -189,6 +217,7 @@ static struct outcome control(
 		activity = seen;
 		if (o->idle_exit_s > 0 && (double)(now - moved_ns) >= o->idle_exit_s * 1e9)
 			return (struct outcome){"idle", MR_EXIT_CLEAN, false};
+		reload(s);
 		usleep(MR_SETUP_WATCH_MS * 1000);
 	}
 }
@@ -242,12 +271,6 @@ static void print_stopped(const struct options *o, const struct mr_plan *plan)
 			"exit_reason", "signal"));
 }
 
-static void print_loss(void *ctx, const char *sentence)
-{
-	(void)ctx;
-	fprintf(stderr, "millrace: %s\n", sentence);
-}
-
 /* A thread hangs in a driver, whose own clean-up at exit would wait for it. */
 static _Noreturn void leave(int status)
 {
@@ -255,8 +278,9 @@ static _Noreturn void leave(int status)
 	_exit(status);
 }
 
-static int run(const struct options *o, const struct mr_plan *plan)
+static int run(const struct options *o, const struct job *job)
 {
+	const struct mr_plan *plan = &job->plan;
 	struct mr_setup *s;
 	struct mr_err err = {0};
 	struct outcome out;
@@ -278,6 +302,8 @@ static int run(const struct options *o, const struct mr_plan *plan)
 	start_ns = mr_clock_ns();
 	fprintf(stderr, "millrace: '%s' runs %u lane%s\n", plan->name, plan->lanes_count,
 		plan->lanes_count == 1 ? "" : "s");
+	mr_setup_reload_allow(
+		s, &(struct mr_setup_reload_spec){o->config, &job->cfg, &job->host, o->name});
 	out = control(s, o, start_ns, &err);
 	if (out.status != MR_EXIT_CLEAN)
 		fprintf(stderr, "millrace: %s\n", err.msg);
@@ -287,7 +313,8 @@ static int run(const struct options *o, const struct mr_plan *plan)
 		fprintf(stderr, "millrace: %s\n", err.msg);
 	if (rc < 0 && out.status == MR_EXIT_CLEAN)
 		out.status = MR_EXIT_UNDRAINED;
-	if (rc != -ETIME && mr_setup_judge(s, print_loss, NULL) > 0 && out.status == MR_EXIT_CLEAN)
+	if (rc != -ETIME && mr_setup_judge(s, print_sentence, NULL) > 0 &&
+		out.status == MR_EXIT_CLEAN)
 		out = (struct outcome){"error", MR_EXIT_FAILURE, false};
 	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9);
 	if (rc == -ETIME)
@@ -301,23 +328,24 @@ static int run(const struct options *o, const struct mr_plan *plan)
 
 int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 {
-	struct mr_plan *plan = calloc(1, sizeof(*plan));
-	struct mr_config cfg = {0};
+	struct job *job = calloc(1, sizeof(*job));
 	struct options o;
 	int status;
 
 	if (parse_options(argc, argv, &o) < 0) {
-		free(plan);
+		free(job);
 		return mr_cmd_usage(self);
 	}
 	mr_cmd_catch_signals();
-	if (plan == NULL)
+	mr_cmd_catch_reload();
+	if (job == NULL)
 		status = mr_cmd_fail(o.config, o.json, "out of memory", MR_EXIT_FAILURE);
 	else
-		status = load_plan(&o, &cfg, plan);
+		status = load_plan(&o, job);
 	if (status == MR_EXIT_CLEAN)
-		status = run(&o, plan);
-	mr_config_free(&cfg);
-	free(plan);
+		status = run(&o, job);
+	if (job != NULL)
+		mr_config_free(&job->cfg);
+	free(job);
 	return status;
 }

@@ -24,6 +24,8 @@ static const struct mr_cmd cmds[] = {
 		mr_cmd_doctor},
 	{"stats", "[--name NAME] [--watch] [--json | --prometheus]",
 		"show the counters of a running instance", mr_cmd_stats},
+	{"reload", "[--name NAME]", "have a running instance take what its configuration says now",
+		mr_cmd_reload},
 	{"gen", "CONFIG [--json] [--name NAME]",
 		"send numbered packets at intended times and verify what comes back", mr_cmd_gen},
 	{"stages", "[--json]", "list the stages with their parameters and counters", mr_cmd_stages},

@@ -37,6 +37,7 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stats(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_reload(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_gen(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_bench(const struct mr_cmd *self, int argc, char **argv);
@@ -71,6 +72,14 @@ int mr_cmd_fail(const char *config, bool json, const char *sentence, int status)
  */
 extern uint32_t mr_cmd_signal_seen, mr_cmd_signal_fast;
 void mr_cmd_catch_signals(void);
+
+/*
+ * From here on SIGHUP sets wanted (mr_load_relaxed), while the terminal that this process had
+ * is there; that it goes away is told by SIGHUP too, and ends the run as before. Under nohup
+ * neither does anything.
+ */
+extern uint32_t mr_cmd_reload_wanted;
+void mr_cmd_catch_reload(void);
 
 /* A plan for people, and as an object (tests/schema/check.schema.json). */
 void mr_cmd_print_plan(const struct mr_plan *p);

@@ -156,6 +156,13 @@ MR_MUST_USE int mr_config_parse(const char *file, const char *text, size_t bytes
 /* mr_config_free accepts a zeroed and a half-filled structure. */
 void mr_config_free(struct mr_config *cfg);
 
+/*
+ * mr_config_compare adds a problem, at its line in now, for each key that is not as before,
+ * but for the parameters of stages. 0, or -EINVAL with at least one.
+ */
+MR_MUST_USE int mr_config_compare(
+	const struct mr_config *before, const struct mr_config *now, struct mr_problems *problems);
+
 /* mr_config_line gives the line of a key path, of its nearest parent, or 0. */
 uint32_t mr_config_line(const struct mr_config *cfg, const char *key);
 

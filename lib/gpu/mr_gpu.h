@@ -10,6 +10,10 @@
  * waits until every worker has said hello; if one is missing after a second the
  * start fails and names it. Meanwhile it beats for all of them.
  *
+ * A reload gives running kernels other parameters: renew fills the half that they do not
+ * read, lane by lane, publish has them change over, and the half that they have left is
+ * theirs no more when taken says so.
+ *
  * Thread   the control thread. mr_gpu_counters may be called from any thread
  *          between launch and close.
  * Owner    the caller. Close ends a launch that still runs; regions that were not
@@ -196,6 +200,18 @@ enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_e
  * readable until close. Without a launch it is a no-op.
  */
 MR_MUST_USE int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err);
+
+/*
+ * mr_gpu_renew writes the parameters of all stages of lane i, for what publish begins.
+ * stages are those of load but for their parameters. -EBUSY: a worker has not taken what
+ * was published last, and nothing was written.
+ */
+MR_MUST_USE int mr_gpu_renew(
+	struct mr_gpu *g, uint32_t lane, const struct mr_gpu_stage *stages, struct mr_err *err);
+/* mr_gpu_publish begins what was written for all lanes; each worker takes it between slots. */
+void mr_gpu_publish(struct mr_gpu *g);
+/* mr_gpu_taken: 0 all workers have, -EAGAIN one has not, and err says which. */
+MR_MUST_USE int mr_gpu_taken(const struct mr_gpu *g, struct mr_err *err);
 
 /* mr_gpu_counters sums the stage counters of lane i over its workers. */
 void mr_gpu_counters(const struct mr_gpu *g, uint32_t lane, uint64_t ret_counters[MR_COUNTERS_MAX]);

@@ -136,10 +136,11 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 	dev->tx_count = l->tx_count;
 	dev->first_seq = l->first_seq;
 	dev->chain_len = l->stages_count;
+	run->stages = l->stages_count;
 	for (uint32_t i = 0; i < l->stages_count; i++) {
 		dev->chain[i].stage = (uint16_t)l->stages[i].desc->id;
 		dev->chain[i].counter_base = (uint16_t)l->stages[i].counter_base;
-		memcpy(dev->chain[i].params, l->stages[i].params, MR_PARAM_BYTES);
+		memcpy(dev->chain[i].params[0], l->stages[i].params, MR_PARAM_BYTES);
 	}
 	return rc;
 }
@@ -210,6 +211,7 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 	for (uint32_t i = 0; rc == 0 && i < g->lanes_count; i++) {
 		rc = prepare_lane(g, i, &lanes[i], &dev[i], err);
 		dev[i].counters_acc = counters;
+		g->lanes[i].chain = base + i * sizeof(*dev) + offsetof(struct mr_lane_dev, chain);
 		counters += counters_bytes(&lanes[i]);
 	}
 	if (rc < 0)

@@ -26,6 +26,8 @@ struct mr_gpu_lane_run {
 	char name[MR_NAME_MAX];
 	uint32_t workers;
 	enum mr_work work;
+	uint32_t stages; /* of its chain */
+	uint64_t chain;  /* the kernel's address of it */
 	const uint64_t *slots_given;
 	uint8_t *host;            /* in, out, control lines, counters */
 	void *in_device, *in_map; /* READY in GPU memory, and the CPU's mapping */

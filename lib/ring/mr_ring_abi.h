@@ -96,19 +96,21 @@ struct mr_slot_out {
 
 /* Written by the host, read by workers; host memory. One per launch. */
 struct mr_host_ctl {
-	uint32_t exit; /* 1: leave once the slot in hand is done */
-	uint32_t beat; /* counted up by the control thread; a worker that sees no
-			  change for host_timeout_ns leaves */
-	uint32_t spare[14];
+	uint32_t exit;       /* 1: leave once the slot in hand is done */
+	uint32_t beat;       /* counted up by the control thread; a worker that sees no
+				change for host_timeout_ns leaves */
+	uint32_t generation; /* of parameters; its lowest bit chooses a half of them */
+	uint32_t spare[13];
 };
 
 /* Written by one worker, read by the host; host memory, one cache line each. */
 struct mr_worker_ctl {
-	uint32_t hello; /* 1 once the worker polls */
-	uint32_t beat;  /* counted up while polling, at least every 10 ms */
-	uint32_t seq;   /* slots completed */
-	uint32_t left;  /* enum mr_left, 0 while running */
-	uint32_t spare[12];
+	uint32_t hello;      /* 1 once the worker polls */
+	uint32_t beat;       /* counted up while polling, at least every 10 ms */
+	uint32_t seq;        /* slots completed */
+	uint32_t left;       /* enum mr_left, 0 while running */
+	uint32_t generation; /* that it works with; it reads nothing of the one before */
+	uint32_t spare[11];
 };
 
 enum mr_left {
@@ -118,12 +120,15 @@ enum mr_left {
 	MR_LEFT_DIED,        /* never stored: the software device's injected death */
 };
 
-/* One stage of a chain; constant while the kernel runs. */
+/*
+ * One stage of a chain. What a reload changes is there twice: workers read the half that
+ * the generation chooses, and the host fills the other one before it counts that up.
+ */
 struct mr_chain_dev {
 	uint16_t stage;        /* enum mr_stage_id */
 	uint16_t counter_base; /* first of its counters in the lane's block */
 	uint32_t spare;
-	uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
+	uint8_t params[2][MR_PARAM_BYTES] __attribute__((aligned(8)));
 };
 
 /* One lane as the kernel sees it; addresses are the kernel's own. */
@@ -177,8 +182,9 @@ MR_ABI_ASSERT(sizeof(struct mr_slot_in) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_slot_out) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_host_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_worker_ctl) == 64);
-MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 8 + MR_PARAM_BYTES);
-MR_ABI_ASSERT(sizeof(struct mr_lane_dev) == 7 * 8 + 12 * 4 + (8 + MR_PARAM_BYTES) * MR_CHAIN_MAX);
+MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 8 + 2 * MR_PARAM_BYTES);
+MR_ABI_ASSERT(
+	sizeof(struct mr_lane_dev) == 7 * 8 + 12 * 4 + MR_CHAIN_MAX * sizeof(struct mr_chain_dev));
 MR_ABI_ASSERT(sizeof(struct mr_worker_map) == 8);
 MR_ABI_ASSERT(sizeof(struct mr_launch) == 40);
 

@@ -527,6 +527,7 @@ int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, v
 	s->plan = plan;
 	s->guard.key = -1;
 	s->lock_fd = -1;
+	mr_setup_reload_init(s);
 	rc = bring_up(s, before_step, ctx, err);
 	if (rc == 0) {
 		*ret_setup = s;
@@ -646,9 +647,11 @@ static bool all_halted(struct mr_setup *s)
 int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
 	struct mr_err *err)
 {
-	uint64_t deadline = mr_clock_ns() + (uint64_t)drain_ms * 1000000u, left = 0;
+	uint64_t deadline, left = 0;
 	int rc = 0;
 
+	mr_setup_reload_end(s);
+	deadline = mr_clock_ns() + (uint64_t)drain_ms * 1000000u;
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
 		mr_lane_want(s->lanes[i].lane, fail_closed ? MR_LANE_HALT : MR_LANE_DRAIN);
 	while (!fail_closed && !all_halted(s) && mr_clock_ns() < deadline &&

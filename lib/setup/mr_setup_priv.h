@@ -7,7 +7,7 @@
 #include "mr_guard.h"
 #include "mr_lane.h"
 #include "mr_port.h"
-#include "mr_setup.h"
+#include "mr_setup_reload.h"
 #include "mr_staged.h"
 
 #include <pthread.h>
@@ -39,6 +39,24 @@ struct mr_setup_lane {
 	uint32_t started;
 };
 
+enum mr_setup_reload_state {
+	MR_SETUP_RELOAD_NONE,    /* or asked for */
+	MR_SETUP_RELOAD_READING, /* a thread reads and judges the file */
+	MR_SETUP_RELOAD_TAKING,  /* the kernels change over */
+};
+
+struct mr_setup_reload {
+	pthread_mutex_t lock; /* of spec, allowed and answer; never held for long */
+	struct mr_setup_reload_spec spec;
+	bool allowed;
+	struct mr_report_reload answer; /* pending from ask on */
+	/* The control thread's own. */
+	enum mr_setup_reload_state state;
+	pthread_t thread;
+	struct mr_setup_reading *reading;
+	uint64_t since_ns; /* when the kernels were told */
+};
+
 struct mr_setup_map {
 	uint32_t port, device;
 	enum mr_path path;
@@ -65,10 +83,16 @@ struct mr_setup {
 	bool stuck;         /* a lane's thread did not end: nothing more may be freed */
 	struct mr_err left; /* why a device was left as it is; code 0: none was */
 	struct mr_report_source source;
+	struct mr_setup_reload reload;
 };
 
 /* Fills source; mr_setup_report.c. */
 void mr_setup_source_init(struct mr_setup *s);
+
+/* mr_setup_reload.c; end refuses further ones and waits for the reading thread. */
+void mr_setup_reload_init(struct mr_setup *s);
+void mr_setup_reload_answer(struct mr_setup *s, struct mr_report_reload *ret_answer);
+void mr_setup_reload_end(struct mr_setup *s);
 
 /* The lock on the instance's name; mr_setup_instance.c. */
 MR_MUST_USE int mr_setup_instance_up(struct mr_setup *s, struct mr_err *err);

@@ -184,6 +184,16 @@ static void device(void *ctx, uint32_t i, struct mr_report_device *r)
 	r->health = health[mr_load_relaxed(&s->devices[i].health)];
 }
 
+static bool reload(void *ctx, uint64_t *ret_ticket)
+{
+	return mr_setup_reload_ask(ctx, ret_ticket) == 0;
+}
+
+static void reloaded(void *ctx, struct mr_report_reload *ret_answer)
+{
+	mr_setup_reload_answer(ctx, ret_answer);
+}
+
 void mr_setup_source_init(struct mr_setup *s)
 {
 	s->source = (struct mr_report_source){.instance = s->plan->name,
@@ -193,5 +203,7 @@ void mr_setup_source_init(struct mr_setup *s)
 		.ctx = s,
 		.lane = lane,
 		.port = port,
-		.device = device};
+		.device = device,
+		.reload = reload,
+		.reloaded = reloaded};
 }

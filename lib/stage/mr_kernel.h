@@ -24,6 +24,12 @@
  * stands still for host_timeout_ns. It finishes the slot in hand, publishes its
  * counters and says why in its control line.
  *
+ * Reload. Parameters are there twice. Between two slots, when no thread of the block reads
+ * any, thread 0 looks for a new generation, and says that it has it, so that the host may
+ * write the half of the one before:
+ *
+ *     host: writes the idle half ─ release ─► worker: acquire ─ release ─► host: acquire
+ *
  * Visibility. The acquire of READY has system scope and is made by thread 0; the
  * barrier after it extends it to the block (PTX memory model, causality order).
  * Every thread fences with system scope before the barrier that precedes DONE.
@@ -77,7 +83,8 @@ struct mr_worker {
 	uint32_t host_beat;
 	uint32_t beat;
 	uint32_t polls;
-	uint32_t done; /* slots completed */
+	uint32_t done;       /* slots completed */
+	uint32_t generation; /* of the parameters; every thread's own copy */
 };
 
 MR_HD uint64_t mr_kernel_clock_ns(void)
@@ -149,11 +156,24 @@ MR_HD void mr_kernel_publish(struct mr_worker *w)
 		mr_store_relaxed_u64(&w->out[i], mr_load_relaxed_u64(&w->acc[i]));
 }
 
-/* Beats, publishes and looks whether the host still beats; returns enum mr_left. */
+/* Takes over what a reload has brought. */
+MR_HD void mr_kernel_renew(struct mr_worker *w)
+{
+	uint32_t generation = mr_load_acquire(&w->host->generation);
+
+	if (generation == w->generation)
+		return;
+	w->generation = generation;
+	mr_store_release(&w->ctl->generation, generation);
+}
+
+/* Beats, publishes and looks what the host wants and whether it beats; returns enum mr_left. */
 MR_HD uint32_t mr_kernel_housekeeping(struct mr_worker *w)
 {
 	uint64_t now = mr_kernel_clock_ns();
 	uint32_t host_beat;
+
+	mr_kernel_renew(w);
 
 	if (now - w->beat_ns >= MR_KERNEL_BEAT_NS) {
 		w->beat_ns = now;
@@ -376,7 +396,7 @@ MR_HD struct mr_ctx mr_kernel_ctx(
 {
 	struct mr_ctx ctx;
 
-	ctx.params = c->params;
+	ctx.params = c->params[w->generation % 2];
 	ctx.counters = w->acc + c->counter_base;
 	ctx.rank = rank;
 	ctx.size = size;
@@ -510,13 +530,14 @@ MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l,
 	w->beat = 0;
 	w->polls = 0;
 	w->done = 0;
+	w->generation = 0;
 }
 
 MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, enum mr_work work)
 {
 	const struct mr_worker_map *map =
 		(const struct mr_worker_map *)(uintptr_t)l->map + b->index;
-	MR_KERNEL_SHARED uint32_t left;
+	MR_KERNEL_SHARED uint32_t left, generation;
 	struct mr_worker w;
 
 	mr_kernel_worker_init(&w, l, b->index);
@@ -531,11 +552,14 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 		uint32_t count, changed;
 		int plain;
 
-		if (b->thread == 0)
+		if (b->thread == 0) {
 			left = mr_kernel_wait(&w, b, in, seq);
+			generation = w.generation;
+		}
 		mr_kernel_block_sync();
 		if (left != MR_LEFT_NOT)
 			break;
+		w.generation = generation;
 		count = in->count < w.lane->batch ? in->count : w.lane->batch;
 		if (work == MR_WORK_WARP)
 			changed = mr_kernel_slot_warp(&w, b, count, in->rx_port,

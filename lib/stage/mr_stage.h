@@ -29,7 +29,8 @@
  * printing, no recursion, no globals.
  *
  * Parameters. A stage declares a struct and a table (mr_param.h); the struct is what
- * ctx->params points at.
+ * ctx->params points at. A reload changes them between two slots, never within one, so
+ * nothing of them may be kept.
  *
  * Groups. mr_group_sum, _max, _min and _or combine a value over the threads that share a
  * packet; all of them call it. On the host a group is one thread and they give v.

@@ -15,6 +15,8 @@
  *     /millrace/latency,NAME      /millrace/stages,NAME,I   /millrace/evidence,NAME,I
  *     /millrace/ports             names          /millrace/port,NAME
  *     /millrace/devices           names          /millrace/device,NAME
+ *     /millrace/reload            asks for one   /millrace/reloaded     what came of it
+ *     /millrace/refusal,TICKET,I  why it was refused
  *
  * A reply is a flat dict of numbers and strings, so that DPDK's own telemetry
  * clients can read it. Each holds the name it was asked for, since DPDK 22.11
@@ -95,6 +97,17 @@ struct mr_report_device {
 	const char *health;   /* healthy stalled lost host_silent */
 };
 
+#define MR_REPORT_SENTENCES_MAX 16u
+#define MR_REPORT_SENTENCE_MAX 1200
+
+/* The last reload. */
+struct mr_report_reload {
+	uint64_t ticket; /* counts them; 0: there was none */
+	bool pending, refused;
+	uint32_t sentences_count; /* why it was refused */
+	char sentences[MR_REPORT_SENTENCES_MAX][MR_REPORT_SENTENCE_MAX];
+};
+
 struct mr_report_source {
 	const char *instance;
 	uint32_t lanes, ports, devices;
@@ -102,6 +115,9 @@ struct mr_report_source {
 	void (*lane)(void *ctx, uint32_t i, struct mr_report_lane *ret);
 	void (*port)(void *ctx, uint32_t i, struct mr_report_port *ret);
 	void (*device)(void *ctx, uint32_t i, struct mr_report_device *ret);
+	/* Asks for a reload; false: one is under way, or there are none. NULL: there are none. */
+	bool (*reload)(void *ctx, uint64_t *ret_ticket);
+	void (*reloaded)(void *ctx, struct mr_report_reload *ret);
 };
 
 /*
@@ -136,6 +152,16 @@ void mr_report_unserve(void);
  * -ETIMEDOUT, -EPROTO, -ECONNRESET: it does not answer as one does.
  */
 MR_MUST_USE int mr_report_fetch(const char *name, json_t **ret_report, struct mr_err *err);
+
+/*
+ * mr_report_reload has the running instance read its configuration again and waits for
+ * what comes of it, which the instance bounds. -EINVAL: refused, and tell was called with
+ * each sentence that says why; -EBUSY: one is under way, or the instance takes none; else as
+ * fetch.
+ */
+typedef void mr_report_tell(void *ctx, const char *sentence);
+MR_MUST_USE int mr_report_reload(
+	const char *name, mr_report_tell *tell, void *ctx, struct mr_err *err);
 
 /*
  * mr_report_dir gives the directory that DPDK of this process would use for instance

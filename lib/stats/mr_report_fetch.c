@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#define RELOAD_LOOK_NS 50000000
 #define OBJECTS_MAX 256u /* entries of a telemetry dict: lanes, ports, devices each */
 
 /* A reply being taken apart: the first thing that is missing ends it with words. */
@@ -309,5 +311,70 @@ int mr_report_fetch(const char *name, json_t **ret_report, struct mr_err *err)
 		return rc;
 	rc = fetch_from(&client, ret_report, err);
 	mr_report_client_close(&client);
+	return rc;
+}
+
+/* How the reload with that ticket stands; 1: under way. */
+static int look_at_reload(
+	struct reply *r, uint64_t ticket, mr_report_tell *tell, void *ctx, struct mr_err *err)
+{
+	uint32_t sentences;
+	char name[MR_NAME_MAX];
+	bool refused, pending;
+
+	ask(r, MR_REPORT_CMD_RELOADED, NULL, -1);
+	pending = take_number(r, "pending") != 0;
+	refused = take_number(r, "refused") != 0;
+	sentences = take_count(r, "sentences", MR_REPORT_SENTENCES_MAX);
+	if (r->rc == 0 && take_number(r, "ticket") != ticket)
+		return mr_err_set(err, -EBUSY,
+			"instance '%s' was reloaded again before it said what came of this",
+			r->client->name);
+	snprintf(name, sizeof(name), "%llu", (unsigned long long)ticket);
+	if (r->rc != 0 || pending || !refused)
+		return r->rc != 0 ? r->rc : pending;
+	for (uint32_t i = 0; r->rc == 0 && i < sentences; i++) {
+		const char *text;
+
+		ask(r, MR_REPORT_CMD_REFUSAL, name, i);
+		text = take_string(r, "sentence");
+		if (r->rc == 0)
+			tell(ctx, text);
+	}
+	return r->rc != 0
+		? r->rc
+		: mr_err_set(err, -EINVAL, "instance '%s' refused the reload and goes on as before",
+			  r->client->name);
+}
+
+int mr_report_reload(const char *name, mr_report_tell *tell, void *ctx, struct mr_err *err)
+{
+	const struct timespec pause = {.tv_nsec = RELOAD_LOOK_NS};
+	struct mr_report_client client;
+	uint64_t ticket = 0;
+	int rc = 1;
+
+	for (bool asked = false; rc == 1; asked = true) {
+		struct reply r = {.client = &client, .keep = json_array(), .err = err};
+
+		rc = mr_report_client_open(&client, name, err);
+		if (rc == 0 && !asked) {
+			ask(&r, MR_REPORT_CMD_RELOAD, NULL, -1);
+			ticket = take_number(&r, "ticket");
+			rc = r.rc == 0 && take_number(&r, "accepted") == 0
+				? mr_err_set(err, -EBUSY,
+					  "instance '%s' is being reloaded or stops, or takes no "
+					  "reload",
+					  name)
+				: r.rc;
+		}
+		if (rc == 0)
+			rc = look_at_reload(&r, ticket, tell, ctx, err);
+		mr_report_client_close(&client);
+		json_decref(r.dict);
+		json_decref(r.keep);
+		if (rc == 1)
+			nanosleep(&pause, NULL);
+	}
 	return rc;
 }

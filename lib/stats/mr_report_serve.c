@@ -263,6 +263,54 @@ static int answer_device(const char *params, struct rte_tel_data *d)
 	return rc != 0 ? rc : add_string(d, "health", device.health);
 }
 
+static int answer_reload(const char *params, struct rte_tel_data *d)
+{
+	uint64_t ticket = 0;
+	bool accepted = served.src.reload != NULL && served.src.reload(served.src.ctx, &ticket);
+	int rc = rte_tel_data_start_dict(d);
+
+	(void)params;
+	rc = rc != 0 ? rc : add_number(d, "ticket", ticket);
+	return rc != 0 ? rc : add_number(d, "accepted", accepted);
+}
+
+static void read_reload(struct mr_report_reload *ret_reload)
+{
+	memset(ret_reload, 0, sizeof(*ret_reload));
+	if (served.src.reloaded != NULL)
+		served.src.reloaded(served.src.ctx, ret_reload);
+}
+
+static int answer_reloaded(const char *params, struct rte_tel_data *d)
+{
+	struct mr_report_reload reload;
+	int rc = rte_tel_data_start_dict(d);
+
+	(void)params;
+	read_reload(&reload);
+	rc = rc != 0 ? rc : add_number(d, "ticket", reload.ticket);
+	rc = rc != 0 ? rc : add_number(d, "pending", reload.pending);
+	rc = rc != 0 ? rc : add_number(d, "refused", reload.refused);
+	return rc != 0 ? rc : add_number(d, "sentences", reload.sentences_count);
+}
+
+static int answer_refusal(const char *params, struct rte_tel_data *d)
+{
+	struct mr_report_reload reload;
+	char ticket[MR_NAME_MAX], now[MR_NAME_MAX];
+	uint32_t i;
+	int rc = rte_tel_data_start_dict(d);
+
+	read_reload(&reload);
+	snprintf(now, sizeof(now), "%llu", (unsigned long long)reload.ticket);
+	if (!split_params(params, ticket, &i) || strcmp(ticket, now) != 0 ||
+		i >= reload.sentences_count)
+		return -ENOENT;
+	rc = rc != 0 ? rc : add_string(d, "name", now);
+	rc = rc != 0 ? rc : add_number(d, "index", i);
+	return rc != 0 ? rc : add_string(d, "sentence", reload.sentences[i]);
+}
+
 static const struct {
 	const char *cmd;
 	const char *help;
@@ -283,6 +331,11 @@ static const struct {
 	{MR_REPORT_CMD_DEVICES, "Returns the devices' names. No parameters", false, answer_devices},
 	{MR_REPORT_CMD_DEVICE, "Returns a device's health. Parameters: device", true,
 		answer_device},
+	{MR_REPORT_CMD_RELOAD, "Reads the configuration again. No parameters", false,
+		answer_reload},
+	{MR_REPORT_CMD_RELOADED, "Returns the last reload. No parameters", false, answer_reloaded},
+	{MR_REPORT_CMD_REFUSAL, "Returns why it was refused. Parameters: ticket, number", true,
+		answer_refusal},
 };
 
 /* Any code but 0, E2BIG of DPDK included, would be a reply that is not whole. */

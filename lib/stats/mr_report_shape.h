@@ -27,6 +27,9 @@
 #define MR_REPORT_CMD_PORT "/millrace/port"
 #define MR_REPORT_CMD_DEVICES "/millrace/devices"
 #define MR_REPORT_CMD_DEVICE "/millrace/device"
+#define MR_REPORT_CMD_RELOAD "/millrace/reload"
+#define MR_REPORT_CMD_RELOADED "/millrace/reloaded"
+#define MR_REPORT_CMD_REFUSAL "/millrace/refusal"
 
 #define MR_REPORT_PREFIX "millrace-" /* of DPDK's file prefix */
 #define MR_REPORT_CHUNK 127u         /* characters of a string in a reply */

@@ -59,8 +59,8 @@ struct slot {
 /* What is raw has any bytes; the addresses of reflect would hardly ever be met. */
 static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 {
-	struct mr_match_params *match = (struct mr_match_params *)c->params;
-	struct mr_reflect_params *reflect = (struct mr_reflect_params *)c->params;
+	struct mr_match_params *match = (struct mr_match_params *)c->params[0];
+	struct mr_reflect_params *reflect = (struct mr_reflect_params *)c->params[0];
 
 	if (c->stage == MR_STAGE_reflect) {
 		memset(reflect, 0, sizeof(*reflect));
@@ -74,7 +74,7 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 	if (!raw)
 		param %= c->stage == MR_STAGE_drop ? MR_REASON_COUNT : MR_TX_MAX;
 	if (c->stage != MR_STAGE_match || raw) {
-		memcpy(c->params, &param, sizeof(param));
+		memcpy(c->params[0], &param, sizeof(param));
 		return;
 	}
 	memset(match, 0, sizeof(*match));

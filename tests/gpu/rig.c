@@ -186,7 +186,7 @@ static void tell_kernel(struct rig *r)
 
 		b->lane.chain[i].stage = (uint16_t)p->chain[i];
 		b->lane.chain[i].counter_base = (uint16_t)counter;
-		mr_stage_param_defaults(desc, b->lane.chain[i].params);
+		mr_stage_param_defaults(desc, b->lane.chain[i].params[0]);
 		counter += desc->counters_count;
 	}
 	for (uint32_t i = 0; i < p->workers; i++)

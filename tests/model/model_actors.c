@@ -113,7 +113,7 @@ static void setup_chain(void)
 	c[0].stage = MR_STAGE_l2swap;
 	c[1].stage = lane.c.mapped ? MR_STAGE_checksum : MR_STAGE_forward;
 	if (!lane.c.mapped)
-		__builtin_memcpy(c[1].params, &port, sizeof(port));
+		__builtin_memcpy(c[1].params[0], &port, sizeof(port));
 	world.lane.chain_len = 2;
 }
 

@@ -166,6 +166,22 @@ static uint32_t draw(struct simt_host *h, uint32_t below)
 	return (uint32_t)(h->draw >> 33) % below;
 }
 
+/* A reload once every worker has the last one: the same parameters, in the other half. */
+static void renew(struct simt_host *h)
+{
+	struct simt_arena *a = h->arena;
+	uint32_t half = a->host.generation % 2;
+
+	for (uint32_t w = 0; w < h->workers; w++)
+		if (mr_load_acquire(&a->ctl[w].generation) != a->host.generation)
+			return;
+	for (uint32_t i = 0; i < a->lane.chain_len; i++)
+		for (uint32_t k = 0; k < MR_PARAM_BYTES; k += 8)
+			*(uint64_t *)(a->lane.chain[i].params[1 - half] + k) =
+				*(uint64_t *)(a->lane.chain[i].params[half] + k);
+	mr_store_release(&a->host.generation, a->host.generation + 1);
+}
+
 bool simt_host_step(void *argument)
 {
 	struct simt_host *h = argument;
@@ -173,6 +189,8 @@ bool simt_host_step(void *argument)
 	if (h->silent)
 		return finish(h);
 	mr_store_relaxed(&h->arena->host.beat, mr_load_relaxed(&h->arena->host.beat) + 1);
+	if (draw(h, 16) == 0)
+		renew(h);
 	if (h->given < SIMT_GIVEN && !mr_ring_full(&h->ring) && draw(h, 2) == 0)
 		give(h);
 	else if (h->taken < h->given)

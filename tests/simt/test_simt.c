@@ -284,9 +284,9 @@ static void add_stage(struct mr_lane_dev *lane, const struct mr_stage_desc *stag
 	c->stage = (uint16_t)stage->id;
 	c->counter_base = (uint16_t)*base;
 	*base += stage->counters_count;
-	mr_stage_param_defaults(stage, c->params);
+	mr_stage_param_defaults(stage, c->params[0]);
 	for (uint32_t i = 0; i < stage->params_count; i++)
-		draw_param(&stage->params[i], c->params);
+		draw_param(&stage->params[i], c->params[0]);
 }
 
 static bool runs_in(const struct mr_stage_desc *stage, enum mr_work work)

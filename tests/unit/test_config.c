@@ -413,6 +413,61 @@ static void the_manuals_have_every_key_with_its_default(void **state)
 	manual_is_complete(&mr_schema_gen);
 }
 
+/* What is there instead, and the key that is named; none where it may change. */
+static void every_change_that_has_to_wait_is_named_at_its_line(void **state)
+{
+	static const char text[] = "devices:\n  - {name: g0, device: sim, region: 64MiB}\n"
+				   "ports:\n  - {name: p0, device: net_null0}\n"
+				   "lanes:\n  - name: l0\n    rx: {port: p0, queue: 0}\n"
+				   "    tx: [{port: p0, queue: 0}]\n    core: any\n    device: g0\n"
+				   "    path: [direct]\n    batch: {packets: 64}\n"
+				   "    stages: [{use: drop, params: {reason: policy}}]\n"
+				   "eal: {args: [-v]}\nlog: {level: info}\n";
+	static const struct {
+		const char *was, *is, *key;
+		uint32_t line;
+	} change[] = {
+		{"policy", "runt", NULL, 0},
+		{", params: {reason: policy}", "", NULL, 0},
+		{"any", "3", "lanes[0].core", 9},
+		{"region: 64MiB", "region: 1GiB", "devices[0].region", 2},
+		{"net_null0", "net_null7", "ports[0].device", 4},
+		{"rx: {port: p0, queue: 0", "rx: {port: p0, queue: 1", "lanes[0].rx.queue", 7},
+		{"tx: [{port: p0, queue: 0", "tx: [{port: p0, queue: 2", "lanes[0].tx[0].queue", 8},
+		{"tx: [{port: p0, queue: 0}", "tx: [{port: p0, queue: 0}, {port: p0, queue: 1}",
+			"lanes[0].tx", 8},
+		{"direct", "pinned", "lanes[0].path", 11},
+		{"direct", "direct, pinned", "lanes[0].path", 11},
+		{"packets: 64", "packets: 32", "lanes[0].batch.packets", 12},
+		{"batch: {packets: 64}", "slots: 64", NULL, 0}, /* both are the defaults */
+		{"use: drop", "use: l2swap", "lanes[0].stages[0].use", 13},
+		{"-v", "-w", "eal.args", 14},
+		{"eal: {args: [-v]}", "name: x", "name", 14},
+		{"info", "debug", "log.level", 15},
+	};
+	struct mr_config before, now;
+
+	(void)state;
+	assert_int_equal(parse(text, &before), 0);
+	for (size_t i = 0; i < MR_ARRAY_LEN(change); i++) {
+		const char *at = strstr(text, change[i].was);
+		char other[sizeof(text) + 128];
+
+		snprintf(other, sizeof(other), "%.*s%s%s", (int)(at - text), text, change[i].is,
+			at + strlen(change[i].was));
+		assert_int_equal(parse(other, &now), 0);
+		if (mr_config_compare(&before, &now, &problems) !=
+			(change[i].key != NULL ? -EINVAL : 0))
+			fail_msg("row %zu: %u problems", i, problems.count);
+		if (change[i].key != NULL) {
+			assert_string_equal(problems.p[0].key, change[i].key);
+			assert_int_equal(problems.p[0].line, change[i].line);
+		}
+		mr_config_free(&now);
+	}
+	mr_config_free(&before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +482,7 @@ int main(void)
 		cmocka_unit_test(files_without_end_or_content_are_refused),
 		cmocka_unit_test(free_accepts_zeroed_and_half_filled),
 		cmocka_unit_test(rows_are_sound),
+		cmocka_unit_test(every_change_that_has_to_wait_is_named_at_its_line),
 		cmocka_unit_test(the_manuals_have_every_key_with_its_default),
 	};
 

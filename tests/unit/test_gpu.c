@@ -683,6 +683,39 @@ static void a_device_lost_before_hello_fails_the_launch_with_the_drivers_words(v
 	assert_no_more(before);
 }
 
+/* A lane at a time, all of them before any worker changes over. */
+static void running_kernels_take_other_parameters_and_say_so(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_launch(&r, "", 0);
+	for (uint32_t turn = 0; turn < 4; turn++) {
+		uint32_t reason = turn % 2 == 0 ? MR_REASON_runt : MR_REASON_consumed;
+		uint64_t began = mr_clock_ns();
+
+		memcpy(r.stages[1][1].params, &reason, sizeof(reason));
+		for (uint32_t i = 0; i < 2; i++)
+			must(&r, mr_gpu_renew(r.g, i, r.stages[i], &r.err));
+		if (turn > 0) {
+			give(&r, 1, 1, 60, 1);
+			assert_int_not_equal(take(&r, 1)->arg, reason);
+		}
+		mr_gpu_publish(r.g);
+		while (mr_gpu_taken(r.g, &r.err) != 0)
+			assert_true(mr_clock_ns() - began < PATIENCE_NS);
+		give(&r, 1, 1, 60, 1);
+		assert_int_equal(take(&r, 1)->arg, reason);
+	}
+	must(&r, mr_gpu_stop(r.g, 5000, &r.err));
+	/* Nobody is left to take it. */
+	mr_gpu_publish(r.g);
+	assert_int_equal(mr_gpu_taken(r.g, &r.err), -EAGAIN);
+	says(&r, "worker 0 of lane 'head' has not yet taken");
+	assert_int_equal(mr_gpu_renew(r.g, 1, r.stages[1], &r.err), -EBUSY);
+	rig_close(&r);
+}
+
 /*
  * NVIDIA/l2fwd-nv src/kernel.cu:126: one thread polls without a heartbeat, and nothing ends the
  * kernel when its host stalls.
@@ -848,6 +881,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_slot_is_owed_by_the_worker_whose_turn_it_is),
 		cmocka_unit_test(time_in_which_nobody_watched_does_not_count_in_full),
 		cmocka_unit_test(workers_that_missed_the_host_say_so),
+		cmocka_unit_test(running_kernels_take_other_parameters_and_say_so),
 		cmocka_unit_test(a_launch_that_fails_at_any_call_is_undone),
 	};
 	char prefix[64];

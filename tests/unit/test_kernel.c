@@ -140,7 +140,7 @@ static void stage(struct world *w, enum mr_stage_id id, uint32_t param)
 	struct mr_chain_dev *c = &w->lane.chain[w->lane.chain_len++];
 
 	c->stage = (uint16_t)id;
-	memcpy(c->params, &param, sizeof(param));
+	memcpy(c->params[0], &param, sizeof(param));
 }
 
 static void give(struct world *w, const struct mr_desc_in *d, uint32_t n)
@@ -483,6 +483,35 @@ static void workers_leave_when_the_host_is_silent(void **state)
 	assert_int_equal(w->ctl[0].left, MR_LEFT_HOST_SILENT);
 }
 
+/* The half that is not in force is the host's, whether there are packets or not. */
+static void a_reload_is_taken_between_slots_by_busy_and_idle_workers(void **state)
+{
+	struct world *w = *state;
+	struct mr_desc_in d = make(w, 0, 60);
+
+	w->lane.workers = 2;
+	stage(w, MR_STAGE_forward, 0);
+	start(w);
+	for (uint32_t generation = 1; generation < 6; generation++) {
+		uint32_t port = generation;
+
+		memcpy(w->lane.chain[0].params[generation % 2], &port, sizeof(port));
+		for (uint32_t i = 0; i < 2; i++) {
+			give(w, &d, 1);
+			assert_int_equal(take(w)->port, generation - 1);
+		}
+		mr_store_release(&w->host.generation, generation);
+		for (uint32_t i = 0; i < 2; i++)
+			while (mr_load_acquire(&w->ctl[i].generation) != generation)
+				usleep(10);
+		give(w, &d, 1);
+		assert_int_equal(take(w)->port, generation);
+		give(w, &d, 1);
+		assert_int_equal(take(w)->port, generation);
+	}
+	stop(w);
+}
+
 static void counters_reach_the_host_while_running(void **state)
 {
 	struct world *w = *state;
@@ -517,6 +546,7 @@ int main(void)
 		CASE(a_worker_that_is_a_lap_ahead_waits_and_does_not_leave),
 		CASE(workers_say_hello_beat_and_leave_on_the_exit_word),
 		CASE(workers_leave_when_the_host_is_silent),
+		CASE(a_reload_is_taken_between_slots_by_busy_and_idle_workers),
 		CASE(counters_reach_the_host_while_running),
 	};
 

@@ -61,7 +61,7 @@ static enum mr_flow run(const struct mr_chain_dev *c, const char *frame, uint32_
 	uint64_t counters[2], struct mr_view *v)
 {
 	static uint8_t bytes[256];
-	const struct mr_ctx ctx = {.params = c->params, .counters = counters, .size = 1};
+	const struct mr_ctx ctx = {.params = c->params[0], .counters = counters, .size = 1};
 
 	memcpy(bytes, frame, length);
 	*v = (struct mr_view){.frame = bytes, .length = length, .room = sizeof(bytes)};
@@ -72,7 +72,7 @@ static void set(struct mr_chain_dev *c, const char *name, const char *value)
 {
 	struct mr_err err;
 
-	if (mr_stage_param_set(mr_stage_find("match"), name, value, NULL, c->params, &err) != 0)
+	if (mr_stage_param_set(mr_stage_find("match"), name, value, NULL, c->params[0], &err) != 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -89,7 +89,7 @@ static void rules_match_what_they_say(void **state)
 		struct mr_chain_dev c = {0};
 		uint32_t matched = 0;
 
-		mr_stage_param_defaults(mr_stage_find("match"), c.params);
+		mr_stage_param_defaults(mr_stage_find("match"), c.params[0]);
 		for (uint32_t k = 0; k < 4 && rules[i].set[k] != NULL; k += 2)
 			set(&c, rules[i].set[k], rules[i].set[k + 1]);
 		set(&c, "action", "drop");
@@ -120,7 +120,7 @@ static void both_outcomes_send_drop_or_go_on(void **state)
 			struct mr_chain_dev c = {0};
 			struct mr_view v;
 
-			mr_stage_param_defaults(mr_stage_find("match"), c.params);
+			mr_stage_param_defaults(mr_stage_find("match"), c.params[0]);
 			set(&c, "ethertype", "0x0800");
 			set(&c, "action", words[i % 3]);
 			set(&c, "otherwise", words[i / 3]);

@@ -75,6 +75,67 @@ static void fetched_report_equals_the_local_one_for_16_lanes_of_8_stages(void **
 	mr_report_unserve();
 }
 
+/* What of a reload is asked of the source, and what it says. */
+struct reload_fixture {
+	struct fixture fx;
+	struct mr_report_reload answer;
+	uint32_t looks; /* before it is no more pending */
+	bool busy;
+};
+
+static struct reload_fixture reloads;
+
+static bool reload_ask(void *ctx, uint64_t *ret_ticket)
+{
+	(void)ctx;
+	*ret_ticket = ++reloads.answer.ticket;
+	return !reloads.busy;
+}
+
+static void reload_look(void *ctx, struct mr_report_reload *ret)
+{
+	(void)ctx;
+	reloads.answer.pending = reloads.looks > 0;
+	reloads.looks -= reloads.looks > 0;
+	*ret = reloads.answer;
+}
+
+static void keep_sentence(void *ctx, const char *sentence)
+{
+	uint32_t *count = ctx;
+
+	assert_string_equal(sentence, reloads.answer.sentences[(*count)++]);
+}
+
+static void a_reload_is_waited_for_and_says_all_that_refused_it(void **state)
+{
+	struct mr_report_source src = fixture_source(&reloads.fx, "big", 1);
+	struct mr_err err = {0};
+	uint32_t told = 0;
+
+	(void)state;
+	assert_int_equal(mr_report_serve(&src, &err), 0);
+	assert_int_equal(mr_report_reload("big", keep_sentence, &told, &err), -EBUSY);
+	mr_report_unserve();
+	src.reload = reload_ask;
+	src.reloaded = reload_look;
+	reloads.looks = 2;
+	assert_int_equal(mr_report_serve(&src, &err), 0);
+	assert_int_equal(mr_report_reload("big", keep_sentence, &told, &err), 0);
+	assert_int_equal(reloads.looks, 0);
+	reloads.answer.refused = true;
+	reloads.answer.sentences_count = MR_REPORT_SENTENCES_MAX;
+	for (uint32_t i = 0; i < MR_REPORT_SENTENCES_MAX; i++)
+		memset(reloads.answer.sentences[i], 'a' + (int)i, MR_REPORT_SENTENCE_MAX - 1);
+	assert_int_equal(mr_report_reload("big", keep_sentence, &told, &err), -EINVAL);
+	assert_int_equal(told, MR_REPORT_SENTENCES_MAX);
+	assert_non_null(strstr(err.msg, "'big' refused"));
+	reloads.busy = true;
+	assert_int_equal(mr_report_reload("big", keep_sentence, &told, &err), -EBUSY);
+	mr_report_unserve();
+	assert_int_equal(mr_report_reload("none", keep_sentence, &told, &err), -ENOENT);
+}
+
 static void a_second_source_is_refused_until_the_first_has_gone(void **state)
 {
 	struct mr_report_source src = fixture_source(&big, "big", 1);
@@ -535,6 +596,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fetched_report_equals_the_local_one_for_16_lanes_of_8_stages),
+		cmocka_unit_test(a_reload_is_waited_for_and_says_all_that_refused_it),
 		cmocka_unit_test(a_second_source_is_refused_until_the_first_has_gone),
 		cmocka_unit_test(an_unserved_instance_answers_with_a_sentence),
 		cmocka_unit_test(the_source_is_never_asked_after_unserve),

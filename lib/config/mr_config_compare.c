@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_schema.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct compare {
+	const struct mr_schema *schema;
+	const struct mr_config *now;
+	struct mr_problems *ps;
+};
+
+static void differs(const struct compare *c, const char *key)
+{
+	mr_problem_add(c->ps, mr_config_line(c->now, key), key,
+		"put the old value back, or stop the instance and start it with this file",
+		"cannot change while the instance runs");
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static void *pointer_at(const char *at)
+{
+	void *p;
+
+	memcpy(&p, at, sizeof(p));
+	return p;
+}
+
+static uint32_t number_at(const char *at)
+{
+	uint32_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return v;
+}
+
+static bool same_words(const struct mr_schema_row *row, const char *before, const char *now)
+{
+	uint32_t count = number_at(before + row->count_offset);
+	char **a = pointer_at(before + row->offset), **b = pointer_at(now + row->offset);
+	bool same = count == number_at(now + row->count_offset);
+
+	for (uint32_t i = 0; same && i < count; i++)
+		same = same_text(a[i], b[i]);
+	return same;
+}
+
+static void compare_mapping(const struct compare *c, const char *pattern, const char *path,
+	const char *before, const char *now);
+
+static void compare_list(const struct compare *c, const struct mr_schema_row *row, const char *key,
+	const char *before, const char *now)
+{
+	const char *a = pointer_at(before + row->offset), *b = pointer_at(now + row->offset);
+	uint32_t count = number_at(before + row->count_offset);
+	char pattern[128], path[144];
+
+	if (count != number_at(now + row->count_offset)) {
+		differs(c, key);
+		return;
+	}
+	snprintf(pattern, sizeof(pattern), "%s[]", row->path);
+	for (uint32_t i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "%s[%u].", key, i);
+		compare_mapping(c, pattern, path, a + i * row->size, b + i * row->size);
+	}
+}
+
+static void compare_row(const struct compare *c, const struct mr_schema_row *row, const char *path,
+	const char *before, const char *now)
+{
+	char key[128], below[132];
+	bool same = true;
+
+	snprintf(key, sizeof(key), "%s%s", path, mr_schema_key(row));
+	switch (row->type) {
+	case MR_SCHEMA_MAPPING:
+		snprintf(below, sizeof(below), "%s.", key);
+		compare_mapping(c, row->path, below, before + row->offset, now + row->offset);
+		return;
+	case MR_SCHEMA_MAPPINGS:
+		compare_list(c, row, key, before, now);
+		return;
+	case MR_SCHEMA_PARAMS:
+		return;
+	case MR_SCHEMA_NAME:
+	case MR_SCHEMA_TEXT:
+		same = same_text(pointer_at(before + row->offset), pointer_at(now + row->offset));
+		break;
+	case MR_SCHEMA_WORDS:
+		same = same_words(row, before, now);
+		break;
+	case MR_SCHEMA_PATHS:
+		same = number_at(before + row->count_offset) ==
+				number_at(now + row->count_offset) &&
+			memcmp(before + row->offset, now + row->offset,
+				(size_t)number_at(before + row->count_offset) * row->size) == 0;
+		break;
+	default:
+		same = memcmp(before + row->offset, now + row->offset, row->size) == 0;
+		break;
+	}
+	if (!same)
+		differs(c, key);
+}
+
+static void compare_mapping(const struct compare *c, const char *pattern, const char *path,
+	const char *before, const char *now)
+{
+	const struct mr_schema_row *row;
+
+	for (uint32_t i = 0; (row = mr_schema_at(c->schema, i)) != NULL; i++)
+		if (mr_schema_is_below(row, pattern))
+			compare_row(c, row, path, before, now);
+}
+
+int mr_config_compare(
+	const struct mr_config *before, const struct mr_config *now, struct mr_problems *problems)
+{
+	const struct compare c = {&mr_schema_run, now, problems};
+	uint32_t count = problems->count;
+
+	compare_mapping(&c, "", "", (const char *)before, (const char *)now);
+	return problems->count == count ? 0 : -EINVAL;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_setup_priv.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the reading thread fills; it is the control thread's again once done is set. */
+struct mr_setup_reading {
+	struct mr_setup_reload_spec spec;
+	struct mr_config cfg;
+	struct mr_plan plan;
+	struct mr_problems problems;
+	uint32_t done;
+};
+
+static void *read_main(void *arg)
+{
+	struct mr_setup_reading *r = arg;
+	int rc = mr_config_load(r->spec.file, &r->cfg, &r->problems);
+
+	if (rc == 0)
+		rc = mr_config_compare(r->spec.cfg, &r->cfg, &r->problems);
+	if (rc == 0)
+		rc = mr_plan_build(&r->cfg, r->spec.host, r->spec.name, &r->plan, &r->problems);
+	if (rc < 0 && r->problems.count == 0)
+		mr_problem_add(&r->problems, 0, "", "", "%s", strerror(-rc));
+	mr_store_release(&r->done, 1);
+	return NULL;
+}
+
+static int start_reading(struct mr_setup_reload *r)
+{
+	struct mr_setup_reading *reading = calloc(1, sizeof(*reading));
+	sigset_t all, before;
+	int rc;
+
+	if (reading == NULL)
+		return -ENOMEM;
+	reading->spec = r->spec;
+	/* Signals are the control thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&r->thread, NULL, read_main, reading);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		free(reading);
+	else
+		r->reading = reading;
+	return -rc;
+}
+
+static void end_reading(struct mr_setup_reload *r)
+{
+	pthread_join(r->thread, NULL);
+	mr_config_free(&r->reading->cfg);
+	free(r->reading);
+	r->reading = NULL;
+}
+
+/* Under the lock: one sentence more of what the last reload came to. */
+static void say(struct mr_report_reload *a, const char *fmt, ...) MR_PRINTF(2, 3);
+
+static void say(struct mr_report_reload *a, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (a->sentences_count == MR_REPORT_SENTENCES_MAX)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(a->sentences[a->sentences_count++], MR_REPORT_SENTENCE_MAX, fmt, ap);
+	va_end(ap);
+}
+
+static void say_problems(struct mr_report_reload *a, const struct mr_problems *ps)
+{
+	for (uint32_t i = 0; i < ps->count && i < MR_PROBLEMS_MAX; i++) {
+		const struct mr_problem *p = &ps->p[i];
+		char line[16] = "";
+
+		if (i == MR_REPORT_SENTENCES_MAX - 1 && ps->count > MR_REPORT_SENTENCES_MAX) {
+			say(a, "%.300s: and %u more problems", ps->file, ps->count - i);
+			return;
+		}
+		if (p->line > 0)
+			snprintf(line, sizeof(line), "%u:", p->line);
+		say(a, "%.300s:%s %s%s%s%s%s", ps->file, line, p->key, *p->key != '\0' ? ": " : "",
+			p->message, *p->hint != '\0' ? "; " : "", p->hint);
+	}
+}
+
+/* Ends the reload: what was said, or that it is done, is its answer. */
+static void finish(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+{
+	struct mr_setup_reload *r = &s->reload;
+	struct mr_report_reload *a = &r->answer;
+	char done[64];
+
+	r->state = MR_SETUP_RELOAD_NONE;
+	pthread_mutex_lock(&r->lock);
+	a->refused = a->sentences_count > 0;
+	a->pending = false;
+	pthread_mutex_unlock(&r->lock);
+	/* Only this thread writes what is read here. */
+	if (tell == NULL)
+		return;
+	for (uint32_t i = 0; i < a->sentences_count; i++)
+		tell(ctx, a->sentences[i]);
+	snprintf(done, sizeof(done),
+		a->refused ? "reload refused: nothing was changed" : "reloaded");
+	tell(ctx, done);
+}
+
+/* All parameters of all lanes, changed or not: they lie in the half that was not in force. */
+static int renew(struct mr_setup *s, const struct mr_plan *plan, struct mr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < plan->lanes_count; i++) {
+		struct mr_setup_lane *l = &s->lanes[i];
+
+		for (uint32_t k = 0; k < plan->lanes[i].stages_count; k++)
+			memcpy(l->stages[k].params, plan->lanes[i].stages[k].params,
+				sizeof(l->stages[k].params));
+		rc = mr_gpu_renew(l->gpu, l->launch_index, l->stages, err);
+	}
+	for (uint32_t i = 0; rc == 0 && i < plan->devices_count; i++)
+		if (s->devices[i].lanes > 0)
+			mr_gpu_publish(s->devices[i].gpu);
+	return rc;
+}
+
+static int taken(const struct mr_setup *s, struct mr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < s->plan->devices_count; i++)
+		if (s->devices[i].lanes > 0)
+			rc = mr_gpu_taken(s->devices[i].gpu, err);
+	return rc;
+}
+
+static void turn_reading(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+{
+	struct mr_setup_reload *r = &s->reload;
+	struct mr_err err = {0};
+	int rc;
+
+	if (mr_load_acquire(&r->reading->done) == 0)
+		return;
+	pthread_mutex_lock(&r->lock);
+	say_problems(&r->answer, &r->reading->problems);
+	pthread_mutex_unlock(&r->lock);
+	rc = r->reading->problems.count > 0 ? -EINVAL : renew(s, &r->reading->plan, &err);
+	if (rc < 0 && r->reading->problems.count == 0) {
+		pthread_mutex_lock(&r->lock);
+		say(&r->answer, "%s", err.msg);
+		pthread_mutex_unlock(&r->lock);
+	}
+	end_reading(r);
+	r->state = MR_SETUP_RELOAD_TAKING;
+	r->since_ns = mr_clock_ns();
+	if (rc < 0)
+		finish(s, tell, ctx);
+}
+
+static void turn_taking(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+{
+	struct mr_setup_reload *r = &s->reload;
+	uint64_t waited_ns = mr_clock_ns() - r->since_ns;
+	struct mr_err err = {0};
+	int rc = taken(s, &err);
+
+	if (rc < 0 && (s->plan->driver_ms == 0 || waited_ns < s->plan->driver_ms * 1000000ull))
+		return;
+	if (rc < 0) {
+		pthread_mutex_lock(&r->lock);
+		say(&r->answer, "%s", err.msg);
+		pthread_mutex_unlock(&r->lock);
+	}
+	finish(s, tell, ctx);
+}
+
+void mr_setup_reload_turn(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+{
+	struct mr_setup_reload *r = &s->reload;
+	bool asked;
+	int rc;
+
+	if (r->state == MR_SETUP_RELOAD_READING) {
+		turn_reading(s, tell, ctx);
+		return;
+	}
+	if (r->state == MR_SETUP_RELOAD_TAKING) {
+		turn_taking(s, tell, ctx);
+		return;
+	}
+	pthread_mutex_lock(&r->lock);
+	asked = r->answer.pending;
+	rc = asked ? start_reading(r) : 0;
+	if (rc < 0)
+		say(&r->answer, "%s", strerror(-rc));
+	pthread_mutex_unlock(&r->lock);
+	if (asked)
+		r->state = MR_SETUP_RELOAD_READING;
+	if (rc < 0)
+		finish(s, tell, ctx);
+}
+
+int mr_setup_reload_ask(struct mr_setup *s, uint64_t *ret_ticket)
+{
+	struct mr_setup_reload *r = &s->reload;
+	int rc = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (!r->allowed)
+		rc = -ENOTSUP;
+	else if (r->answer.pending)
+		rc = -EBUSY;
+	if (rc == 0) {
+		r->answer.ticket++;
+		r->answer.pending = true;
+		r->answer.refused = false;
+		r->answer.sentences_count = 0;
+	}
+	*ret_ticket = r->answer.ticket;
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+void mr_setup_reload_answer(struct mr_setup *s, struct mr_report_reload *ret_answer)
+{
+	pthread_mutex_lock(&s->reload.lock);
+	*ret_answer = s->reload.answer;
+	pthread_mutex_unlock(&s->reload.lock);
+}
+
+void mr_setup_reload_init(struct mr_setup *s)
+{
+	pthread_mutex_init(&s->reload.lock, NULL);
+}
+
+void mr_setup_reload_allow(struct mr_setup *s, const struct mr_setup_reload_spec *spec)
+{
+	pthread_mutex_lock(&s->reload.lock);
+	s->reload.spec = *spec;
+	s->reload.allowed = true;
+	pthread_mutex_unlock(&s->reload.lock);
+}
+
+void mr_setup_reload_end(struct mr_setup *s)
+{
+	struct mr_setup_reload *r = &s->reload;
+
+	pthread_mutex_lock(&r->lock);
+	r->allowed = false;
+	if (r->answer.pending)
+		say(&r->answer, "the instance '%s' stops", s->plan->name);
+	pthread_mutex_unlock(&r->lock);
+	while (r->reading != NULL && mr_load_acquire(&r->reading->done) == 0) {
+		(void)mr_setup_watch(s, NULL);
+		usleep(MR_SETUP_WATCH_MS * 1000);
+	}
+	if (r->reading != NULL)
+		end_reading(r);
+	if (r->answer.pending)
+		finish(s, NULL, NULL);
+}

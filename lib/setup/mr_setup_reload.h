@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_setup_reload - a running instance takes what its configuration says now.
+ *
+ *     ask ─► a thread reads and judges the file ─► kernels take it between slots ─► told
+ *      └── refused: a reload is under way          └── refused: all that is wrong
+ *
+ * The whole file is judged as at the start. What can change while packets move are the
+ * stages' parameters; any other key that changed, and any mistake, refuses all of it, and
+ * what was in force stays so. No packet is lost or meets half of a change: each slot is
+ * worked by one generation of all of its lane's stages.
+ *
+ * Reading takes as long as the files are large, so it has a thread of its own, which looks at
+ * nothing that runs; the control thread goes on to beat and hands the kernels what was read.
+ *
+ * Thread   ask: any, a signal handler not among them. The rest: the control thread.
+ */
+#ifndef MR_SETUP_RELOAD_H
+#define MR_SETUP_RELOAD_H
+
+#include "mr_setup.h"
+
+/* What a reload starts from; all of it is borrowed while the plan is up. */
+struct mr_setup_reload_spec {
+	const char *file;
+	const struct mr_config *cfg; /* in force */
+	const struct mr_host *host;
+	const char *name; /* from the command line, or NULL */
+};
+
+/* mr_setup_reload_allow makes reloads possible; without it they are refused. */
+void mr_setup_reload_allow(struct mr_setup *s, const struct mr_setup_reload_spec *spec);
+
+/* mr_setup_reload_ask: -EBUSY one is under way; -ENOTSUP this program does not, or it stops. */
+MR_MUST_USE int mr_setup_reload_ask(struct mr_setup *s, uint64_t *ret_ticket);
+
+/*
+ * mr_setup_reload_turn goes on with a reload, if there is one; call it as often as the watch.
+ * When one ends, its sentences are told, or one that it was done.
+ */
+void mr_setup_reload_turn(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
+
+#endif

@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""reload: a running instance takes what its configuration says now, all of it or nothing.
+
+Under a flood that never pauses, so that a packet that were lost would not be accounted for.
+"""
+import json
+import os
+import pathlib
+import pty
+import signal
+import sys
+import time
+
+from harness import CONFIG, FAILURE, WAIT_S, case, check, check_equal, config, lane, main
+
+FLOOD = "net_null0,size=64,copy=0"
+OTHER = "net_null1,size=64,copy=0"
+
+
+def flood(action, slots=4, **keys):
+    """Every frame of the flood has EtherType 0."""
+    stages = [{"use": "match", "params": {"ethertype": "0", "action": action, "port": 1}}]
+    ln = lane("l0", "p0", ["p0", "p1"], stages, slots=slots, workers=2, **keys)
+    return config({"p0": FLOOD, "p1": OTHER}, [ln])
+
+
+def change(s, run, cfg):
+    s.write(f"{run.name}.yaml", cfg)
+
+
+def reload(s, run):
+    return s.command("reload", "--name", run.name)
+
+
+def counts(s, run):
+    ln = json.loads(s.command("stats", "--json", "--name", run.name).stdout)["lanes"][0]
+    return ln["tx_packets"], ln["drops"]["gpu_drop_policy"]
+
+
+def grows(s, run, which, what):
+    before = counts(s, run)
+    end = time.monotonic() + WAIT_S
+    while counts(s, run)[which] == before[which]:
+        check(time.monotonic() < end, f"{what} does not grow: {before}")
+        time.sleep(0.02)
+
+
+def told(run, words, times=1):
+    end = time.monotonic() + WAIT_S
+    while run.stderr().count(words) < times:
+        check(time.monotonic() < end, f"not told '{words}': {run.stderr()}")
+        time.sleep(0.02)
+
+
+def stopped(run):
+    run.signal()
+    return run.wait(reason="signal")
+
+
+@case
+def parameters_change_under_full_load_and_nothing_is_lost(s):
+    run = s.start(flood("continue")).until_running()
+    for _ in range(3):
+        for action, which in (("drop", 1), ("send", 0)):
+            change(s, run, flood(action))
+            r = reload(s, run)
+            check_equal(r.status, 0, r.told())
+            grows(s, run, which, action)
+    sent = counts(s, run)
+    for _ in range(10):
+        check_equal(reload(s, run).status, 0, "reload")
+    check_equal(counts(s, run)[1], sent[1], "dropped, though all are sent")
+    told(run, "millrace: reloaded", 16)
+    r = stopped(run)
+    check_equal(set(r.drops()), {"gpu_drop_policy"}, "drops")
+    counters = r.stage("l0", "match")
+    check_equal(counters["matched"], r.lane()["rx_packets"], "matched")
+
+
+@case
+def what_cannot_change_is_refused_by_name_and_nothing_of_the_file_is_taken(s):
+    run = s.start(flood("continue")).until_running()
+    wrong = flood("drop", slots=8, tick_us=5, path="pinned")
+    wrong["ports"][1]["device"] = "net_null2"
+    change(s, run, wrong)
+    r = reload(s, run)
+    check_equal(r.status, CONFIG, r.told())
+    for key in ("lanes[0].slots", "lanes[0].tick_us", "lanes[0].path", "ports[1].device"):
+        check(f": {key}: cannot change" in r.stderr, f"{key} is not named: {r.stderr}")
+    bad = flood("drop")
+    bad["lanes"][0]["stages"].append({"use": "l2swap"})
+    change(s, run, bad)
+    check("lanes[0].stages: cannot change" in reload(s, run).stderr, "a longer chain was taken")
+    change(s, run, flood("nonsense"))
+    r = reload(s, run)
+    check_equal(r.status, CONFIG, r.told())
+    check("params.action" in r.stderr and "nonsense" in r.stderr, r.stderr)
+    change(s, run, "lanes: [")
+    check_equal(reload(s, run).status, CONFIG, "reload of half a file")
+    grows(s, run, 0, "what is sent")
+    told(run, "reload refused: nothing was changed", 4)
+    check_equal(stopped(run).drops(), {}, "drops")
+
+
+@case
+def sighup_reloads_until_the_terminal_itself_is_gone(s):
+    run = s.start(flood("continue")).until_running()
+    change(s, run, flood("drop"))
+    run.signal(signal.SIGHUP)
+    told(run, "millrace: reloaded")
+    grows(s, run, 1, "what is dropped")
+    stopped(run)
+    pid, terminal = pty.fork()
+    if pid == 0:  # the session's leader has the terminal
+        try:
+            run = s.start(flood("continue")).until_running()
+            s.write("child", f"{run.process.pid} {run.err.name}\n")
+            signal.pause()
+        finally:
+            os._exit(1)
+    try:
+        end = time.monotonic() + WAIT_S
+        while not (s.path / "child").exists() or "\n" not in (s.path / "child").read_text():
+            check(time.monotonic() < end, "does not come up below a terminal")
+            time.sleep(0.02)
+        number, errors = (s.path / "child").read_text().split()
+        number, errors = int(number), pathlib.Path(errors)
+        os.kill(number, signal.SIGHUP)
+        end = time.monotonic() + WAIT_S
+        while "millrace: reloaded" not in errors.read_text():
+            check(time.monotonic() < end, f"not reloaded: {errors.read_text()}")
+            time.sleep(0.02)
+        os.close(terminal)
+        terminal = -1
+        os.kill(number, signal.SIGHUP)
+        while os.path.exists(f"/proc/{number}/exe"):
+            check(time.monotonic() < end, "goes on without its terminal")
+            time.sleep(0.02)
+    finally:
+        if terminal >= 0:
+            os.close(terminal)
+        os.waitpid(pid, 0)
+
+
+@case
+def without_an_instance_it_says_so(s):
+    r = s.command("reload", "--name", "nobody")
+    check_equal(r.status, FAILURE, r.told())
+    check("no instance 'nobody' is running" in r.stderr, r.stderr)
+    check_equal(s.command("reload", "what").status, 2, "an argument that there is not")
+
+
+sys.exit(main())
