@@ -10,6 +10,7 @@ Exactly those are reported, in any order, in one run: as JSON on stdout and as o
 each on stderr, with exit status 78. The shipped configurations, which have none, are accepted.
 MILLRACE defaults to the environment's MILLRACE.
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -91,7 +92,9 @@ def main():
     # That of the generator is another kind: tests/unit/test_gen.c plans it.
     good = sorted(p for p in (SOURCE / "config").glob("*.yaml") if p.stem != "gen")
     failed = 0
-    for path, wrong in [(p, judge(millrace, p)) for p in bad] + [(p, accepts(millrace, p)) for p in good]:
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        told = list(pool.map(lambda p: (judge if p in bad else accepts)(millrace, p), bad + good))
+    for path, wrong in zip(bad + good, told):
         print("ok  " if not wrong else "FAIL", path.name)
         if wrong:
             failed += 1

@@ -232,4 +232,4 @@ def every_seed_of_a_fault_ends_its_run_with_an_honest_status_and_a_sentence(s):
     check_equal(sum(campaign.fired.values()), SEEDS, "faults that fired")
 
 
-sys.exit(main())
+sys.exit(main(at_once=1))  # its runs go side by side already

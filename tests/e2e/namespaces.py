@@ -4,10 +4,12 @@ import atexit
 import ctypes
 import itertools
 import os
+import re
 import socket
 import subprocess
+import time
 
-from harness import check
+from harness import PATIENCE, check
 
 CLONE_NEWNET = 0x40000000  # linux/sched.h
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -17,6 +19,29 @@ def out(*argv, ok=True):
     r = subprocess.run(argv, capture_output=True, text=True, check=False)
     check(not ok or r.returncode == 0, f"{' '.join(argv)}: {r.stdout}{r.stderr}")
     return r.stdout
+
+
+def echo_replies(prefix):
+    """How many the kernel of a namespace has had, of either protocol."""
+    told = out(*prefix, "cat", "/proc/net/snmp", "/proc/net/snmp6")
+    names, values = re.findall(r"^Icmp: (.*)$", told, re.M)
+    four = dict(zip(names.split(), values.split()))["InEchoReps"]
+    return int(four) + int(re.search(r"^Icmp6InEchoReplies\s+(\d+)$", told, re.M)[1])
+
+
+def ping(prefix, target, size, count):
+    """How many replies came to so many echoes. ping waits for the last ones no longer than
+    twice what the slowest took, so the kernel is asked."""
+    before = echo_replies(prefix)
+    told = out(*prefix, "ping", "-c", str(count), "-i", "0.02", "-W", str(int(5 * PATIENCE)), "-q",
+        "-s", str(size), "-M", "do", target, ok=False)  # fmt: skip
+    counts = re.search(r"(\d+) packets transmitted, (\d+) received", told)
+    check(counts and int(counts[1]) == count, f"ping {target} of {size} bytes: {told}")
+    check("errors" not in told and "duplicates" not in told, told)
+    end = time.monotonic() + 2 * PATIENCE
+    while (came := echo_replies(prefix) - before) < count and time.monotonic() < end:
+        time.sleep(0.1)
+    return came
 
 
 class Namespace:

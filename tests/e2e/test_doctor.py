@@ -15,7 +15,7 @@ import time
 
 from harness import (
     CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, USAGE, Skipped, case, check, check_equal, config,
-    fewer, lane, main, validate,
+    fewer, lane, main, processor_s, validate,
 )  # fmt: skip
 
 sys.path.insert(0, str(SOURCE / "tests" / "fixtures"))
@@ -161,14 +161,14 @@ CONTAINER = ("unshare", "-m", "sh", "-c",
 
 
 def here(s, who, *args):
-    """doctor about this machine, as who; and how long it took."""
+    """doctor about this machine, as who; and its seconds, by the clock and of a processor."""
     os.chmod(s.path, 0o777)
     program = s.path / "millrace"
     if not program.exists():
         shutil.copy(s.millrace, program)
-    began = time.monotonic()
+    began, before = time.monotonic(), processor_s()
     r = subprocess.run([*who, program, "doctor", "--json", *args], cwd="/", capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
-    return r, time.monotonic() - began
+    return r, (time.monotonic() - began, processor_s() - before)
 
 
 def people():
@@ -184,9 +184,11 @@ def this_machine_is_told_the_truth_within_a_second(s):
     if gpus:
         raise Skipped("this machine has NVIDIA devices")
     for who in people():
-        r, took = here(s, who)
+        r, (took, worked) = here(s, who)
         check_equal(r.returncode, CONFIG, f"status as {who}: {r.stderr}")
-        check(took < 1 * PATIENCE, f"took {took:.2f} s")
+        # Others may have the processors, but it waits for nothing.
+        check(worked < 1 * PATIENCE, f"took {worked:.2f} s of a processor")
+        check(took < 10 * PATIENCE, f"took {took:.2f} s")
         validate("doctor.schema.json", r.stdout)
         checks = {c["id"]: c for c in json.loads(r.stdout)["checks"]}
         check_equal(checks["gpu.driver"]["verdict"], "FAIL", "gpu.driver")

@@ -14,7 +14,6 @@ usage: test_veth.py MILLRACE [-k WORD]. Root only; needs tcpreplay, ethtool and 
 """
 import os
 import random
-import re
 import shutil
 import signal
 import socket
@@ -29,7 +28,7 @@ from harness import (
     FAILURE, PATIENCE, PORT, Skipped, case, check, check_equal, complaints, config, fewer,
     lane, main, sees_threads,
 )  # fmt: skip
-from namespaces import Namespace, out
+from namespaces import Namespace, out, ping
 
 # linux/if_packet.h, linux/if_ether.h, asm-generic/socket.h, linux/udp.h
 ETH_P_ALL, SOL_PACKET = 0x0003, 263
@@ -265,15 +264,6 @@ def more_than_the_lane_can_take_is_counted_by_the_port_as_missed(s):
     check(len(capture.frames) > 1000, f"did not go on after that: {told}")
 
 
-def ping(net, size, count=50):
-    """How many of the echoes came back."""
-    told = net.src.run("ping", "-c", str(count), "-i", "0.02", "-W", str(int(5 * PATIENCE)), "-q",
-        "-s", str(size), "-M", "do", "10.9.0.2", ok=False)  # fmt: skip
-    counts = re.search(r"(\d+) packets transmitted, (\d+) received", told)
-    check(counts and int(counts[1]) == count, f"ping of {size} bytes: {told}")
-    return int(counts[2])
-
-
 @case
 def ping_passes_both_ways_up_to_the_mtu_and_only_what_a_port_missed_is_lost(s):
     sizes = (16, 56, 1000, 1472)
@@ -282,7 +272,7 @@ def ping_passes_both_ways_up_to_the_mtu_and_only_what_a_port_missed_is_lost(s):
         net.src.ip("addr", "add", "10.9.0.1/24", "dev", "p0")
         net.dst.ip("addr", "add", "10.9.0.2/24", "dev", "p0")
         run = net.start(net.config(both=True, device=device)).until_running()
-        came = [ping(net, size) for size in sizes]
+        came = [ping(net.src.argv(), "10.9.0.2", size, 50) for size in sizes]
         run.signal(signal.SIGTERM)
         r = run.wait(reason="signal")
         missed = {p["name"]: p["rx_missed"] for p in r.report["ports"]}
