@@ -171,6 +171,8 @@ static struct outcome judge_event(enum mr_setup_event event)
 		return (struct outcome){"host_silent", MR_EXIT_FAILURE, true};
 	case MR_SETUP_PORT_LOST:
 		return (struct outcome){"port_lost", MR_EXIT_PORT, false};
+	case MR_SETUP_PATH_LOST:
+		return (struct outcome){"path_unproven", MR_EXIT_FAILURE, true};
 	case MR_SETUP_OK:
 		break;
 	}
@@ -208,6 +210,7 @@ static struct outcome control(
 
 		if (out.reason != NULL)
 			return out;
+		mr_setup_alarms(s, print_sentence, NULL);
 		if (mr_load_relaxed(&mr_cmd_signal_seen) != 0)
 			return (struct outcome){"signal", MR_EXIT_CLEAN, false};
 		if (o->duration_s > 0 && (double)(now - start_ns) >= o->duration_s * 1e9)

@@ -375,6 +375,8 @@ static mr_cu_result sim_flush(unsigned int target, unsigned int scope)
 		.cuStreamWriteValue32_v2 = mr_sim_stream_write_value,                              \
 		.cuMemGetHandleForAddressRange = mr_sim_mem_handle, .map = map_fn,                 \
 		.unmap = unmap_fn, .kernel_address = mr_sim_kernel_address,                        \
+		.peer_attach = mr_sim_peer_attach, .peer_detach = mr_sim_peer_detach,              \
+		.peer_counts = mr_sim_peer_counts,                                                 \
 	}
 
 static const struct mr_cuda_api sim_api = SIM_TABLE(mr_sim_map, mr_sim_unmap);

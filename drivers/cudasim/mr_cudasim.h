@@ -50,6 +50,13 @@
  *         late       ordering=none
  *         any        one of these but copy and copystall, drawn from the seed
  *         noflush    flushes succeed and do nothing: what omitting them would show
+ *     and what only a proof of the path can see, never drawn:
+ *         attach@K   the K-th registration by a NIC fails
+ *         revoke@MS  a registration is revoked, MS milliseconds after the first launch
+ *         noread     NICs can write device memory and read something else (ordering=none)
+ *         short      NICs reach all of an allocation but its last page
+ *         hiddencopy NICs reach other memory, which the driver copies in secret when it is
+ *                    called; needs alias=1
  *
  * Sizes are bytes or take KiB, MiB, GiB.
  *

@@ -53,9 +53,22 @@ void mr_sim_late_flush(struct sim_device *dev)
 		take(dev, dev->arena_fd, dev->late->nic, dev->arena_alias);
 }
 
+bool mr_sim_is_split(const struct sim_options *o)
+{
+	return o->alias &&
+		(o->writes_ordering == MR_CU_WRITES_ORDERING_NONE ||
+			mr_sim_fault_has(o, SIM_FAULT_HIDDENCOPY));
+}
+
+void mr_sim_late_hidden(struct sim_device *dev)
+{
+	if (dev->late != NULL && mr_sim_fault_has(&dev->options, SIM_FAULT_HIDDENCOPY))
+		take(dev, dev->arena_fd, dev->late->nic, dev->arena_alias);
+}
+
 void mr_sim_late_publish(struct sim_device *dev)
 {
-	if (dev->late != NULL)
+	if (dev->late != NULL && !mr_sim_fault_has(&dev->options, SIM_FAULT_NOREAD))
 		take(dev, dev->late->fd, dev->arena_alias, dev->late->nic);
 }
 

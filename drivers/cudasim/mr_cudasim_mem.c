@@ -75,8 +75,7 @@ static void unmap_twice(uint8_t *primary, uint8_t *alias, size_t bytes)
 
 int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err)
 {
-	const bool late =
-		dev->options.alias && dev->options.writes_ordering == MR_CU_WRITES_ORDERING_NONE;
+	const bool late = mr_sim_is_split(&dev->options);
 	int rc;
 
 	if (dev->options.bar_address[0] != '\0') {
@@ -105,11 +104,28 @@ int mr_sim_memory_init(struct sim_device *dev, struct mr_err *err)
 	return 0;
 }
 
+/*
+ * SHORT: the last page of an allocation is, for NICs, other memory. Whole again when it is
+ * freed; without the fault, or in an allocation of one page, nothing is done.
+ */
+static void window_cut(struct sim_device *dev, const struct sim_range *range, bool cut)
+{
+	uint8_t *last = range->primary + range->span - SIM_PAGE;
+
+	if (!mr_sim_fault_has(&dev->options, SIM_FAULT_SHORT) || range->span == SIM_PAGE)
+		return;
+	(void)mmap(last, SIM_PAGE, PROT_READ | PROT_WRITE,
+		MAP_FIXED | (cut ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED),
+		cut ? -1 : dev->arena_fd, cut ? 0 : last - dev->arena);
+}
+
 static void range_release(struct sim_device *dev, struct sim_range *range)
 {
 	if (range->memory == SIM_MEMORY_HOST)
 		unmap_twice(range->primary, range->alias, range->span);
 	/* A freed page costs the machine nothing until it is used again. */
+	if (range->memory == SIM_MEMORY_DEVICE)
+		window_cut(dev, range, false);
 	if (range->memory == SIM_MEMORY_DEVICE)
 		mr_sim_late_drop(dev, (size_t)(range->primary - dev->arena), range->span);
 	if (range->memory == SIM_MEMORY_DEVICE)
@@ -223,6 +239,7 @@ mr_cu_result mr_sim_mem_alloc(mr_cu_deviceptr *ret_ptr, size_t bytes)
 	range->span = span;
 	range->next = *link;
 	*link = range;
+	window_cut(dev, range, true);
 	*ret_ptr = (mr_cu_deviceptr)(uintptr_t)at;
 	return mr_sim_leave(dev, MR_CUDA_SUCCESS);
 }

@@ -37,6 +37,11 @@ static const struct sim_word fault_words[] = {
 	{"noflush", SIM_FAULT_NOFLUSH},
 	{"copy", SIM_FAULT_COPY},
 	{"copystall", SIM_FAULT_COPYSTALL},
+	{"hiddencopy", SIM_FAULT_HIDDENCOPY},
+	{"noread", SIM_FAULT_NOREAD},
+	{"short", SIM_FAULT_SHORT},
+	{"revoke", SIM_FAULT_REVOKE},
+	{"attach", SIM_FAULT_ATTACH},
 	{"alloc", SIM_FAULT_ALLOC},
 	{"hostalloc", SIM_FAULT_HOSTALLOC},
 	{"register", SIM_FAULT_REGISTER},
@@ -139,12 +144,12 @@ static uint64_t draw(uint64_t *state)
 
 static bool is_counted(enum sim_fault_kind kind)
 {
-	return kind >= SIM_FAULT_COPY && kind <= SIM_FAULT_LAUNCH;
+	return kind == SIM_FAULT_ATTACH || (kind >= SIM_FAULT_COPY && kind <= SIM_FAULT_LAUNCH);
 }
 
 static bool is_timed(enum sim_fault_kind kind)
 {
-	return kind >= SIM_FAULT_STALL;
+	return kind == SIM_FAULT_REVOKE || kind >= SIM_FAULT_STALL;
 }
 
 /* KIND, KIND@K, KIND@MS or KIND@BLOCK:MS; "any" waits until the seed is known. */
@@ -167,7 +172,7 @@ static int parse_fault(const char *value, struct sim_fault *ret_fault, struct mr
 	if ((is_counted(f.kind) || is_timed(f.kind)) &&
 		(*end != '@' || parse_number(end + 1, UINT32_MAX, &end, &v) != 0))
 		goto bad;
-	if (is_timed(f.kind) && f.kind != SIM_FAULT_LOST) {
+	if (is_timed(f.kind) && f.kind != SIM_FAULT_LOST && f.kind != SIM_FAULT_REVOKE) {
 		f.block = (uint32_t)v;
 		if (*end != ':' || parse_number(end + 1, UINT32_MAX, &end, &v) != 0)
 			goto bad;
@@ -180,8 +185,9 @@ static int parse_fault(const char *value, struct sim_fault *ret_fault, struct mr
 bad:
 	return mr_err_set(err, -EINVAL,
 		"software device: fault=%s is none of "
-		"{copy,copystall,alloc,hostalloc,register,map,module,launch}@K "
-		"with K from 1, {stall,idle,die}@BLOCK:MS, lost@MS, late, noflush, any",
+		"{copy,copystall,alloc,hostalloc,register,map,module,launch,attach}@K "
+		"with K from 1, {stall,idle,die}@BLOCK:MS, {lost,revoke}@MS, late, noflush, "
+		"hiddencopy, noread, short, any",
 		value);
 }
 
@@ -202,7 +208,7 @@ static void draw_faults(struct sim_options *o)
 		else if (is_counted(f->kind))
 			f->at = (uint32_t)(1 + draw(&state) % 4);
 	}
-	if (mr_sim_fault_has(o, SIM_FAULT_LATE))
+	if (mr_sim_fault_has(o, SIM_FAULT_LATE) || mr_sim_fault_has(o, SIM_FAULT_NOREAD))
 		o->writes_ordering = MR_CU_WRITES_ORDERING_NONE;
 }
 

@@ -27,6 +27,12 @@
 enum sim_fault_kind {
 	SIM_FAULT_UNUSED,
 	SIM_FAULT_NOFLUSH, /* never drawn: no program can help against it */
+	/* never drawn either: what only a proof of the path sees */
+	SIM_FAULT_HIDDENCOPY,
+	SIM_FAULT_NOREAD,
+	SIM_FAULT_SHORT,
+	SIM_FAULT_REVOKE, /* `at` is milliseconds after the first launch */
+	SIM_FAULT_ATTACH, /* counted */
 	/* counted calls: `at` is the number of the one that fails */
 	SIM_FAULT_COPY, /* these two are never drawn: seeds keep their meaning */
 	SIM_FAULT_COPYSTALL,
@@ -141,6 +147,7 @@ struct sim_device {
 	mr_cu_result sticky; /* what every call returns once the context is lost */
 	uint32_t calls[SIM_FAULT_KINDS];
 	uint64_t flushes;
+	uint64_t peer_bytes; /* registered for the DMA of NICs */
 
 	int arena_fd;
 	uint8_t *arena, *arena_alias;
@@ -171,6 +178,8 @@ struct sim_device *mr_sim_enter(mr_cu_result *ret_r);
 mr_cu_result mr_sim_leave(struct sim_device *dev, mr_cu_result r);
 
 bool mr_sim_fault_has(const struct sim_options *o, enum sim_fault_kind kind);
+/* Memory of its own for what NICs see: arena and alias are not the same bytes. */
+bool mr_sim_is_split(const struct sim_options *o);
 /* Counts a call of that kind; true if this is the one to fail. */
 bool mr_sim_fault_now(struct sim_device *dev, enum sim_fault_kind kind);
 
@@ -189,6 +198,8 @@ void mr_sim_late_flush(struct sim_device *dev);
 /* What copies and kernels wrote, towards NICs. */
 void mr_sim_late_publish(struct sim_device *dev);
 void mr_sim_late_fence(void *dev);
+/* HIDDENCOPY: on many a call, what NICs wrote gets to where kernels look. */
+void mr_sim_late_hidden(struct sim_device *dev);
 
 /*
  * A PCI device's BAR as device memory. open sets arena_fd and mem_bytes; catch sets the
@@ -243,6 +254,11 @@ mr_cu_result mr_sim_mem_handle(void *ret_handle, mr_cu_deviceptr ptr, size_t byt
 mr_cu_result mr_sim_map(mr_cu_deviceptr ptr, size_t bytes, void **ret_host);
 mr_cu_result mr_sim_unmap(void *host);
 mr_cu_result mr_sim_kernel_address(const void *ptr, mr_cu_deviceptr *ret_address);
+
+/* registrations of a NIC's, as a kernel module counts them (mr_cuda_api.h) */
+mr_cu_result mr_sim_peer_attach(mr_cu_deviceptr ptr, size_t bytes);
+mr_cu_result mr_sim_peer_detach(mr_cu_deviceptr ptr, size_t bytes);
+mr_cu_result mr_sim_peer_counts(uint64_t *ret_bytes, uint64_t *ret_revoked);
 
 /* modules, launches, streams */
 struct sim_stream *mr_sim_stream_find(struct sim_device *dev, mr_cu_stream stream);

@@ -76,6 +76,7 @@ mr_cu_result mr_sim_stream_query(mr_cu_stream stream)
 		mr_sim_bus_lost(dev);
 		return mr_sim_leave(dev, dev->sticky);
 	}
+	mr_sim_late_hidden(dev);
 	busy = mr_sim_stream_reap(dev, s) || s->queued != 0;
 	return mr_sim_leave(dev, busy ? MR_CUDA_ERROR_NOT_READY : r);
 }
@@ -182,6 +183,7 @@ static mr_cu_result copy(
 	r = mr_sim_stream_wait(dev, s);
 	if (r != MR_CUDA_SUCCESS)
 		return mr_sim_leave(dev, r);
+	mr_sim_late_hidden(dev);
 	memmove(to == NULL ? inside : outside, to == NULL ? outside : inside, bytes);
 	mr_sim_late_publish(dev);
 	return mr_sim_leave(dev, r);

@@ -174,6 +174,15 @@ struct mr_cuda_api {
 	 * device answers with its second, unguarded mapping.
 	 */
 	mr_cu_result (*kernel_address)(const void *ptr, mr_cu_deviceptr *ret_address);
+	/*
+	 * Memory that NICs have registered. On a real device the NIC's driver and a kernel
+	 * module do this among themselves, and the module's counters tell of it: NULL. The
+	 * software device has no module and keeps such books itself: bytes registered now,
+	 * and how often a registration was revoked.
+	 */
+	mr_cu_result (*peer_attach)(mr_cu_deviceptr ptr, size_t bytes);
+	mr_cu_result (*peer_detach)(mr_cu_deviceptr ptr, size_t bytes);
+	mr_cu_result (*peer_counts)(uint64_t *ret_bytes, uint64_t *ret_revoked);
 };
 
 #endif

@@ -119,6 +119,26 @@ MR_MUST_USE int mr_gpu_drv_stream_out(struct mr_gpu_drv_stream *s, void *to, uin
 /* 1 something is queued, 0 nothing, -EIO it failed or the device is lost. Does not block. */
 int mr_gpu_drv_stream_query(struct mr_gpu_drv_stream *s, struct mr_err *err);
 
+/* What the driver itself says of an address. */
+struct mr_gpu_drv_owner {
+	unsigned int type; /* MR_CU_MEMORYTYPE_* */
+	bool managed;      /* may move between host and device */
+	uint64_t base;     /* of the allocation that holds it; 0: the driver does not say */
+	size_t bytes;
+};
+MR_MUST_USE int mr_gpu_drv_owner_of(struct mr_gpu_drv *d, const void *ptr,
+	struct mr_gpu_drv_owner *ret_owner, struct mr_err *err);
+
+/*
+ * What a NIC's registration of memory is to the device. Real devices learn of it without
+ * us: then attach and detach do nothing and counts is -ENOTSUP.
+ */
+MR_MUST_USE int mr_gpu_drv_peer_attach(
+	struct mr_gpu_drv *d, void *ptr, size_t bytes, struct mr_err *err);
+void mr_gpu_drv_peer_detach(struct mr_gpu_drv *d, void *ptr, size_t bytes);
+MR_MUST_USE int mr_gpu_drv_peer_counts(
+	struct mr_gpu_drv *d, uint64_t *ret_bytes, uint64_t *ret_revoked);
+
 /* Makes NIC writes visible to running kernels (writes_ordering NONE). */
 MR_MUST_USE int mr_gpu_drv_flush(struct mr_gpu_drv *d, struct mr_err *err);
 

@@ -43,6 +43,20 @@ enum mr_hugepages {
 	MR_HUGEPAGES_OFF,
 };
 
+/* Frames out of a port and in again, before lanes run. */
+enum mr_readback {
+	MR_READBACK_AUTO, /* on ports that give back what is sent without anybody seeing it */
+	MR_READBACK_OFF,
+	MR_READBACK_PORT, /* on every port: something behind it sends frames back */
+};
+
+/* What a path that is not, or no longer, what it was asked to be does to the run. */
+enum mr_alarm {
+	MR_ALARM_AUTO, /* stop for lanes that are direct, else go on */
+	MR_ALARM_STOP,
+	MR_ALARM_GO_ON,
+};
+
 /* One sentence about one place; line 0 where the file has none. */
 struct mr_problem {
 	uint32_t line;
@@ -136,7 +150,9 @@ struct mr_config {
 	uint32_t backoff_ns;      /* longest pause of a kernel between two polls */
 	uint32_t stall_ms;        /* what stands still for so long has failed; 0: by device */
 	uint32_t driver_ms;       /* longest driver call at the start or the end; 0: no limit */
-	uint32_t log_level;       /* 0 error, 1 warning, 2 info, 3 debug */
+	enum mr_readback readback;
+	enum mr_alarm alarm;
+	uint32_t log_level; /* 0 error, 1 warning, 2 info, 3 debug */
 	/* Key path to line, for errors found later (by the plan). */
 	struct mr_config_lines *lines;
 };

@@ -69,6 +69,8 @@ int mr_plan_build(const struct mr_config *cfg, const struct mr_host *host, const
 	ret_plan->backoff_ns = cfg->backoff_ns;
 	ret_plan->stall_ms = cfg->stall_ms;
 	ret_plan->driver_ms = cfg->driver_ms;
+	ret_plan->readback = cfg->readback;
+	ret_plan->alarm = cfg->alarm;
 	ret_plan->log_level = cfg->log_level;
 	mr_plan_name(&w, name);
 	mr_plan_devices(&w);

@@ -155,9 +155,11 @@ struct mr_plan {
 	/* Without lanes: one ordinary pool of host memory for every port. */
 	uint32_t host_buffers, host_element_bytes, host_cache;
 	uint32_t drain_ms, host_timeout_ms, log_level;
-	uint32_t backoff_ns;                 /* of kernels, between polls; 0: none */
-	uint32_t stall_ms;                   /* 0: as the device needs */
-	uint32_t driver_ms;                  /* 0: no limit */
+	uint32_t backoff_ns; /* of kernels, between polls; 0: none */
+	uint32_t stall_ms;   /* 0: as the device needs */
+	uint32_t driver_ms;  /* 0: no limit */
+	enum mr_readback readback;
+	enum mr_alarm alarm;
 	uint64_t pinned_bytes, direct_bytes; /* totals; pinned: staged regions too */
 	char skipped_checks[MR_TEXT_MAX];    /* of the preflight, by the operator's word; "" none */
 	/* What the operator should know and may live with, a sentence each. */

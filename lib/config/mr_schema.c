@@ -75,6 +75,10 @@ static const cyaml_strval_t sizes_words[] = {
 	{"fixed", MR_GEN_FIXED}, {"sweep", MR_GEN_SWEEP}, {"imix", MR_GEN_IMIX}};
 static const cyaml_strval_t search_words[] = {{"none", MR_GEN_SEARCH_NONE},
 	{"zero-loss", MR_GEN_SEARCH_ZERO_LOSS}, {"partial-loss", MR_GEN_SEARCH_PARTIAL_LOSS}};
+static const cyaml_strval_t readback_words[] = {
+	{"auto", MR_READBACK_AUTO}, {"off", MR_READBACK_OFF}, {"port", MR_READBACK_PORT}};
+static const cyaml_strval_t alarm_words[] = {
+	{"auto", MR_ALARM_AUTO}, {"stop", MR_ALARM_STOP}, {"go_on", MR_ALARM_GO_ON}};
 static const cyaml_strval_t path_words[] = {
 	{"direct", MR_PATH_DIRECT}, {"pinned", MR_PATH_PINNED}, {"staged", MR_PATH_STAGED}};
 
@@ -108,6 +112,12 @@ const cyaml_strval_t *mr_schema_words(enum mr_schema_type type, uint32_t *ret_co
 	case MR_SCHEMA_SEARCH:
 		*ret_count = MR_ARRAY_LEN(search_words);
 		return search_words;
+	case MR_SCHEMA_READBACK:
+		*ret_count = MR_ARRAY_LEN(readback_words);
+		return readback_words;
+	case MR_SCHEMA_ALARM:
+		*ret_count = MR_ARRAY_LEN(alarm_words);
+		return alarm_words;
 	case MR_SCHEMA_PATHS:
 		*ret_count = MR_ARRAY_LEN(path_words);
 		return path_words;
@@ -192,6 +202,8 @@ static void make_field(struct loader *l, const struct mr_schema_row *row, cyaml_
 	case MR_SCHEMA_HUGEPAGES:
 	case MR_SCHEMA_SIZES:
 	case MR_SCHEMA_SEARCH:
+	case MR_SCHEMA_READBACK:
+	case MR_SCHEMA_ALARM:
 		v->type = CYAML_ENUM;
 		flags |= CYAML_FLAG_STRICT;
 		v->enumeration.strings = mr_schema_words(row->type, &v->enumeration.count);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include "mr_gpu_prove.h"
 #include "mr_setup_priv.h"
 
 #include <errno.h>
@@ -144,6 +145,7 @@ static int map_once(
 {
 	struct mr_setup_map *m = &s->maps[s->maps_count];
 	struct mr_gpu_region *r = &s->devices[device].region[path];
+	struct mr_err why = {0};
 	int rc;
 
 	for (uint32_t i = 0; i < s->maps_count; i++)
@@ -154,14 +156,24 @@ static int map_once(
 	m->device = device;
 	m->path = path;
 	rc = mr_port_map(&s->ports[port], r->addr, r->bytes, &m->kind, err);
-	if (rc == 0)
-		s->maps_count++;
-	return rc;
+	if (rc < 0)
+		return rc;
+	s->maps_count++;
+	rc = mr_gpu_peer_attach(s->devices[device].gpu, r, &why);
+	if (rc < 0)
+		return mr_err_set(err, rc, "port '%s' (%s): %s", s->ports[port].name,
+			s->ports[port].device, why.msg);
+	m->attached = true;
+	return 0;
 }
 
 /* Every port that may receive into or send from a region registers all of it. */
 static int maps_up(struct mr_setup *s, struct mr_err *err)
 {
+	int begun = mr_setup_proof_begin(s, err);
+
+	if (begun < 0)
+		return begun;
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
 		const struct mr_plan_lane *l = &s->plan->lanes[i];
 		int rc = map_once(s, l->rx_port, l->device, l->rx_path, err);
@@ -180,10 +192,14 @@ static void maps_down(struct mr_setup *s)
 		struct mr_setup_map *m = &s->maps[--s->maps_count];
 		struct mr_gpu_region *r = &s->devices[m->device].region[m->path];
 
+		if (m->attached)
+			mr_gpu_peer_detach(s->devices[m->device].gpu, r);
+		m->attached = false;
 		/* What cannot be unmapped is unmapped by the device's end. */
 		if (mr_port_unmap(&s->ports[m->port], r->addr, r->bytes, NULL) < 0)
 			continue;
 	}
+	mr_setup_proof_end(s);
 }
 
 /* Without lanes the CPU reads and writes packets, in ordinary memory of EAL. */
@@ -456,28 +472,31 @@ static void serve_down(struct mr_setup *s)
 static const struct mr_step {
 	const char *name;
 	int (*up)(struct mr_setup *s, struct mr_err *err);
-	void (*down)(struct mr_setup *s); /* takes a half-built step */
+	void (*down)(struct mr_setup *s); /* takes a half-built step; NULL: leaves nothing */
 } steps[] = {
 	{"instance", mr_setup_instance_up, mr_setup_instance_down}, /* its name */
 	{"eal", eal_up, eal_down},                                  /* DPDK itself */
 	{"devices", devices_up, devices_down},                      /* GPUs, through gpudev */
-	{"regions", regions_up, regions_down}, /* packet memory, known to DPDK */
-	{"ports", ports_up, ports_down},       /* NICs and what stands for them */
-	{"maps", maps_up, maps_down},          /* packet memory, known to each NIC */
-	{"pools", pools_up, pools_down},       /* mbufs over packet memory */
-	{"queues", queues_up, queues_down},    /* receive and send queues */
-	{"start", start_up, start_down},       /* NICs run */
-	{"guard", guard_up, guard_down},       /* CPU shut out of packet memory */
-	{"launch", launch_up, launch_down},    /* rings, persistent kernels */
-	{"lanes", lanes_up, lanes_down},       /* cores */
-	{"serve", serve_up, serve_down},       /* telemetry */
+	{"regions", regions_up, regions_down},    /* packet memory, known to DPDK */
+	{"ports", ports_up, ports_down},          /* NICs and what stands for them */
+	{"maps", maps_up, maps_down},             /* packet memory, known to each NIC */
+	{"proof", mr_setup_proof_up, NULL},       /* whose memory it is, and that it is one */
+	{"pools", pools_up, pools_down},          /* mbufs over packet memory */
+	{"queues", queues_up, queues_down},       /* receive and send queues */
+	{"start", start_up, start_down},          /* NICs run */
+	{"readback", mr_setup_readback_up, NULL}, /* frames out of ports and in again */
+	{"guard", guard_up, guard_down},          /* CPU shut out of packet memory */
+	{"launch", launch_up, launch_down},       /* rings, persistent kernels */
+	{"lanes", lanes_up, lanes_down},          /* cores */
+	{"serve", serve_up, serve_down},          /* telemetry */
 };
 #define STEPS_ONCE 2u /* instance and EAL: a process's, whatever its plans */
 
 static void take_down(struct mr_setup *s, uint32_t until)
 {
 	while (s->steps_up > until && !s->stuck)
-		steps[--s->steps_up].down(s);
+		if (steps[--s->steps_up].down != NULL)
+			steps[s->steps_up].down(s);
 }
 
 int mr_setup_down(struct mr_setup *s, struct mr_err *err)
@@ -618,7 +637,7 @@ enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
 		}
 		watch_links(s, i, st.link_up);
 	}
-	return MR_SETUP_OK;
+	return mr_setup_proof_watch(s, now, err);
 }
 
 uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight)

@@ -47,6 +47,7 @@ enum mr_setup_event {
 	MR_SETUP_GPU_STALLED,
 	MR_SETUP_HOST_SILENT,
 	MR_SETUP_PORT_LOST,
+	MR_SETUP_PATH_LOST, /* evidence against a path that stops on alarm */
 };
 
 /*
@@ -55,6 +56,13 @@ enum mr_setup_event {
  */
 #define MR_SETUP_WATCH_MS 20u
 enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err);
+
+/*
+ * mr_setup_alarms, after each watch, tells a sentence, once, for each lane whose path is
+ * no longer proven and which goes on.
+ */
+typedef void mr_setup_tell(void *ctx, const char *sentence);
+void mr_setup_alarms(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
 
 /*
  * mr_setup_activity sums a number over all lanes that changes whenever a packet
@@ -77,7 +85,6 @@ MR_MUST_USE int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint3
  * every port whose files do not hold what was counted: captures cut short on the way
  * in, frames that a full disk refused on the way out. Returns how many.
  */
-typedef void mr_setup_tell(void *ctx, const char *sentence);
 uint32_t mr_setup_judge(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
 
 /*

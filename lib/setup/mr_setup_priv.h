@@ -7,6 +7,7 @@
 #include "mr_guard.h"
 #include "mr_lane.h"
 #include "mr_port.h"
+#include "mr_proof_watch.h"
 #include "mr_setup_reload.h"
 #include "mr_staged.h"
 
@@ -61,6 +62,20 @@ struct mr_setup_map {
 	uint32_t port, device;
 	enum mr_path path;
 	const char *kind;
+	bool attached; /* the device knows of it */
+};
+
+/* Evidence of the paths: by device and kind of memory, by port, and by lane. */
+struct mr_setup_proof {
+	struct mr_proof memory[MR_DEVICES_MAX][MR_PATH_COUNT];
+	struct mr_proof window[MR_DEVICES_MAX][MR_PATH_COUNT];
+	struct mr_proof counters[MR_DEVICES_MAX];
+	struct mr_proof readback[MR_PORTS_MAX];
+	struct mr_proof watch[MR_LANES_MAX]; /* written once, before alarmed */
+	uint32_t alarmed[MR_LANES_MAX];      /* the watch stores, telemetry loads */
+	bool told[MR_LANES_MAX];
+	struct mr_proof_watch machine;
+	uint64_t machine_ns; /* when it was last looked at */
 };
 
 struct mr_setup {
@@ -75,6 +90,7 @@ struct mr_setup {
 	struct mr_setup_map maps[MR_SETUP_MAPS_MAX];
 	uint32_t maps_count;
 	struct rte_mempool *host_pool; /* of a plan without lanes */
+	struct mr_setup_proof proof;
 	struct mr_guard guard;
 	bool guard_off; /* by configuration */
 	struct mr_setup_lane lanes[MR_LANES_MAX];
@@ -101,6 +117,22 @@ void mr_setup_instance_down(struct mr_setup *s);
 /* mr_setup_check.c. name_limits appends the limits that this process was given. */
 struct mr_port_spec mr_setup_port_spec(const struct mr_plan_port *p);
 void mr_setup_name_limits(struct mr_err *err);
+
+/*
+ * mr_setup_proof.c: begin before memory is registered; up before a port may write to it,
+ * since it writes there itself; readback while ports run and lanes do not. All refuse what
+ * speaks against a path that stops on alarm.
+ */
+MR_MUST_USE int mr_setup_proof_begin(struct mr_setup *s, struct mr_err *err);
+void mr_setup_proof_end(struct mr_setup *s);
+MR_MUST_USE int mr_setup_proof_up(struct mr_setup *s, struct mr_err *err);
+MR_MUST_USE int mr_setup_readback_up(struct mr_setup *s, struct mr_err *err);
+enum mr_setup_event mr_setup_proof_watch(struct mr_setup *s, uint64_t now_ns, struct mr_err *err);
+/* Whether the lane receives from the port or sends to it. */
+bool mr_setup_proof_port(const struct mr_plan_lane *l, uint32_t port);
+/* Whether lane i's path holds; else the first kind of evidence that does not, and how. */
+bool mr_setup_proof_lane(struct mr_setup *s, uint32_t i, enum mr_proof_kind *ret_why,
+	enum mr_check_verdict *ret_verdict);
 
 /* The lane's threads and arrays; mr_setup_lane.c. */
 MR_MUST_USE int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err);

@@ -55,12 +55,18 @@ static const char *ordering_name(int ordering)
 	return ordering >= 200 ? "all devices" : ordering >= 100 ? "owner" : "none";
 }
 
-static void memory_evidence(struct mr_setup *s, const struct mr_plan_lane *p,
-	const struct mr_gpu_region *region, struct mr_report_lane *r)
+static void proof_evidence(struct mr_report_lane *r, const char *check, const struct mr_proof *p)
 {
-	evidence(r, "memory", "PASS", "%s of device '%s', %zu bytes at %p",
-		region->memory == MR_GPU_MEMORY_DEVICE ? "GPU memory" : "page-locked host memory",
-		s->plan->devices[p->device].name, region->bytes, region->addr);
+	evidence(r, check, mr_check_verdict_name(p->verdict), "%s", p->value);
+}
+
+static void memory_evidence(
+	struct mr_setup *s, uint32_t device, enum mr_path path, struct mr_report_lane *r)
+{
+	const struct mr_gpu_region *region = &s->devices[device].region[path];
+
+	proof_evidence(r, "memory", &s->proof.memory[device][path]);
+	proof_evidence(r, "window", &s->proof.window[device][path]);
 	if (region->memory == MR_GPU_MEMORY_DEVICE && region->dmabuf.code == 0)
 		evidence(r, "dma_buf", "PASS", "the memory exports as one dma-buf");
 	else if (region->memory == MR_GPU_MEMORY_DEVICE)
@@ -74,18 +80,37 @@ static enum mr_path worse_path(const struct mr_plan_lane *p)
 	return p->rx_path > p->tx_path ? p->rx_path : p->tx_path;
 }
 
+/* DPDK's call says no more of GPU memory than of any other. */
+static bool by_peer_memory(const struct mr_setup *s, const struct mr_setup_map *m)
+{
+	return m->path == MR_PATH_DIRECT && !s->plan->devices[m->device].sim &&
+		!s->ports[m->port].software;
+}
+
+static void registration_evidence(
+	struct mr_setup *s, const struct mr_setup_map *m, struct mr_report_lane *r)
+{
+	const struct mr_gpu_region *region = &s->devices[m->device].region[m->path];
+
+	evidence(r, "registration", "PASS", "port '%s' (%s): %s, %zu bytes at %p, the whole region",
+		s->ports[m->port].name, s->ports[m->port].driver,
+		by_peer_memory(s, m) ? "dma-map through the peer-memory module, since DPDK 22.11 "
+				       "registers no dma-buf"
+				     : m->kind,
+		region->bytes, region->addr);
+}
+
 static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane *r)
 {
 	const struct mr_plan_lane *p = &s->plan->lanes[i];
-	const struct mr_gpu_region *region = mr_setup_region(s, i);
 	const struct mr_gpu_info *info = mr_gpu_info(s->devices[p->device].gpu);
 
 	evidence(r, "choice", "PASS", "%s", p->path_why);
 	if (s->plan->skipped_checks[0] != '\0')
 		evidence(r, "preflight", "WARN", "not looked at: %s", s->plan->skipped_checks);
-	memory_evidence(s, p, region, r);
+	memory_evidence(s, p->device, p->rx_path, r);
 	if (mr_plan_lane_moves(p))
-		memory_evidence(s, p, mr_setup_tx_region(s, i), r);
+		memory_evidence(s, p->device, p->tx_path, r);
 	for (uint32_t m = 0; m < s->maps_count; m++) {
 		const struct mr_setup_map *map = &s->maps[m];
 		bool used = map->port == p->rx_port;
@@ -94,9 +119,16 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 			used |= map->port == p->tx[t].port;
 		if (used && map->device == p->device &&
 			(map->path == p->rx_path || map->path == p->tx_path))
-			evidence(r, "registration", "PASS", "port '%s' (%s): %s, whole region",
-				s->ports[map->port].name, s->ports[map->port].driver, map->kind);
+			registration_evidence(s, map, r);
 	}
+	proof_evidence(r, "counters", &s->proof.counters[p->device]);
+	for (uint32_t k = 0; k < s->plan->ports_count; k++)
+		if (mr_setup_proof_port(p, k)) {
+			const struct mr_proof *back = &s->proof.readback[k];
+
+			evidence(r, "readback", mr_check_verdict_name(back->verdict),
+				"port '%s': %s", s->ports[k].name, back->value);
+		}
 	evidence(r, "ordering", "PASS", "NIC writes before READY: %s%s",
 		ordering_name(info->writes_ordering),
 		!info->flush_needed                    ? ""
@@ -115,6 +147,29 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 	guard_report(s, i, r);
 }
 
+static void path_verdict(struct mr_setup *s, uint32_t i, struct mr_report_lane *r)
+{
+	bool healthy =
+		mr_load_relaxed(&s->devices[s->plan->lanes[i].device].health) == MR_GPU_HEALTHY;
+	enum mr_check_verdict v;
+	enum mr_proof_kind why;
+	bool holds = mr_setup_proof_lane(s, i, &why, &v);
+
+	if (mr_load_acquire(&s->proof.alarmed[i]) != 0)
+		evidence(r, "watch", "FAIL", "%s", s->proof.watch[i].value);
+	else
+		evidence(r, "watch", healthy ? "PASS" : "FAIL", "%s",
+			healthy ? "registrations, links and topology are as they were at the start"
+				: "the device is not healthy");
+	r->path_verdict =
+		holds && healthy ? mr_path_name(worse_path(&s->plan->lanes[i])) : "unproven";
+	if (holds)
+		return;
+	evidence(r, "verdict", mr_check_verdict_name(v == MR_FAIL ? v : MR_UNKNOWN),
+		"unproven, since of %s there is %s", mr_proof_kind_name(why),
+		v == MR_FAIL ? "evidence against it" : "no evidence");
+}
+
 static void lane(void *ctx, uint32_t i, struct mr_report_lane *r)
 {
 	struct mr_setup *s = ctx;
@@ -128,10 +183,8 @@ static void lane(void *ctx, uint32_t i, struct mr_report_lane *r)
 	r->state = mr_lane_state_name((enum mr_lane_state)r->pub.state);
 	r->rx_path = mr_path_name(p->rx_path);
 	r->tx_path = mr_path_name(p->tx_path);
-	r->path_verdict = mr_load_relaxed(&d->health) == MR_GPU_HEALTHY
-		? mr_path_name(worse_path(p))
-		: "unproven";
 	path_evidence(s, i, r);
+	path_verdict(s, i, r);
 
 	mr_gpu_counters(d->gpu, s->lanes[i].launch_index, counters);
 	r->kernel_beats = mr_gpu_beats(d->gpu, s->lanes[i].launch_index);

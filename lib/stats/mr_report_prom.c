@@ -199,6 +199,16 @@ static void print_lane_states(struct prom *p)
 		label_of(p, lane, "guard_by");
 		close_sample(p, 1);
 	}
+	open_family(p, "millrace_path_proven", "gauge",
+		"1 if the evidence carries the path that was chosen; 0: unproven");
+	json_array_foreach(p->lanes, i, lane) {
+		const char *verdict = json_string_value(get(lane, "path_verdict"));
+
+		open_sample(p, "millrace_path_proven", "lane", lane);
+		label_of(p, lane, "rx_path");
+		label_of(p, lane, "tx_path");
+		close_sample(p, verdict != NULL && strcmp(verdict, "unproven") != 0);
+	}
 	open_family(p, "millrace_path_evidence_info", "gauge",
 		"1; a check that the path verdict rests on");
 	json_array_foreach(p->lanes, i, lane)

@@ -162,7 +162,10 @@ def frames_are_stale_where_the_flush_does_nothing(s):
     for path, stale in (("direct", len(given)), ("pinned", 0)):
         port = {"p0": f"net_pcap0,rx_pcap=in.pcap,tx_pcap={path}.pcap"}
         lanes = [lane("l0", "p0", "p0", ["l2swap"], path=path)]
-        s.run_idle(config(port, lanes, "sim,ordering=none,fault=noflush"))
+        device = "sim,ordering=none,fault=noflush"
+        r = s.run_idle(config(port, lanes, device, proof={"alarm": "go_on"}))
+        verdict = "unproven" if path == "direct" else path
+        check_equal(r.lane()["path_verdict"], verdict, f"{path}: path_verdict")
         got = s.frames(f"{path}.pcap")
         check_equal(len(got), len(given), f"{path}: frames")
         wrong = sum(g != w for g, w in zip(got, wanted))

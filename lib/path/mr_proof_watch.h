@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_proof_watch - what the kernel shows of a path, at the start and while lanes run.
+ *
+ *     open ─► add each device ─► look ... ─► close
+ *
+ * A look compares with what was there when a device was added: where it is in the PCI
+ * tree, and the width and speed to which its link was trained (of a GPU the width only:
+ * an idle GPU slows its link by itself). And it reads the counters of the peer-memory
+ * module: bytes that NICs registered, and registrations that the GPU's driver took back.
+ *
+ * Thread   one at a time.
+ * Source   Linux Documentation/ABI/testing/sysfs-bus-pci; ib_peer_mem.h of MLNX_OFED
+ */
+#ifndef MR_PROOF_WATCH_H
+#define MR_PROOF_WATCH_H
+
+#include "mr_proof.h"
+#include "mr_root.h"
+
+#define MR_PROOF_WATCH_MAX 48u
+
+struct mr_proof_device {
+	char bdf[MR_BDF_MAX];
+	bool gpu;
+	bool said; /* its change was told */
+	char path[MR_ROOT_PATH_MAX];
+	char width[32], speed[32]; /* as the kernel writes them; "" not readable */
+};
+
+struct mr_proof_watch {
+	struct mr_root root;
+	struct mr_proof_device device[MR_PROOF_WATCH_MAX];
+	uint32_t count;
+	uint64_t registered; /* bytes, when opened */
+	uint64_t revoked;
+	bool counts;   /* the module's counters can be read */
+	char from[96]; /* where */
+	bool revoked_said;
+};
+
+/* root is "/" for this machine. */
+MR_MUST_USE int mr_proof_watch_open(struct mr_proof_watch *w, const char *root, struct mr_err *err);
+void mr_proof_watch_close(struct mr_proof_watch *w);
+
+/* A device that is there already is not added again. */
+void mr_proof_watch_add(struct mr_proof_watch *w, const char *bdf, bool gpu);
+
+/* Bytes that were registered since open; false: the counters cannot be read. */
+bool mr_proof_watch_registered(struct mr_proof_watch *w, uint64_t *ret_bytes);
+
+/* mr_proof_watch_look tells, once, of each change: of a device, or of all (bdf ""). */
+typedef void mr_proof_tell(void *ctx, const char *bdf, const char *sentence);
+void mr_proof_watch_look(struct mr_proof_watch *w, mr_proof_tell *tell, void *ctx);
+
+#endif

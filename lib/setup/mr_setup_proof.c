@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Is each lane's path the one that was asked for? At the start, and while lanes run. */
+#include "mr_gpu_prove.h"
+#include "mr_port_loop.h"
+#include "mr_setup_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOP_WAIT_MS 500u
+#define LOOP_FOREIGN_MAX 256u /* frames of others that are dropped before it is given up */
+#define LOOP_BYTES_MAX (2 * MR_REGION_PAGE)
+#define MACHINE_NS 1000000000u
+
+static const struct mr_plan_lane *lane_of(const struct mr_setup *s, uint32_t i)
+{
+	return &s->plan->lanes[i];
+}
+
+static bool is_direct(const struct mr_plan_lane *l)
+{
+	return l->rx_path == MR_PATH_DIRECT || l->tx_path == MR_PATH_DIRECT;
+}
+
+/* The one of both ways that is said of the lane. */
+static enum mr_path path_of(const struct mr_plan_lane *l)
+{
+	return l->rx_path > l->tx_path ? l->rx_path : l->tx_path;
+}
+
+bool mr_setup_proof_port(const struct mr_plan_lane *l, uint32_t port)
+{
+	bool used = l->rx_port == port;
+
+	for (uint32_t t = 0; t < l->tx_count; t++)
+		used |= l->tx[t].port == port;
+	return used;
+}
+
+static uint32_t longest_frame(const struct mr_plan *p)
+{
+	uint32_t longest = 0;
+
+	for (uint32_t i = 0; i < p->ports_count; i++)
+		if (p->ports[i].frame_max > longest)
+			longest = p->ports[i].frame_max;
+	return longest;
+}
+
+static int prove_region(struct mr_setup *s, uint32_t device, uint32_t kind, struct mr_err *err)
+{
+	struct mr_setup_device *d = &s->devices[device];
+	struct mr_setup_proof *p = &s->proof;
+	const struct mr_gpu_region *r = &d->region[kind];
+	uint32_t sizes[MR_PROOF_SIZES_MAX];
+	uint32_t count = mr_proof_sizes(longest_frame(s->plan), sizes);
+	int rc = mr_gpu_prove_memory(d->gpu, r, &p->memory[device][kind], err);
+
+	if (rc < 0)
+		return rc;
+	if (kind != MR_PATH_DIRECT || s->plan->devices[device].sim)
+		return mr_gpu_prove_window(d->gpu, r, sizes, count, &p->window[device][kind], err);
+	mr_proof_set(&p->window[device][kind], MR_NA, "the CPU does not reach it");
+	return 0;
+}
+
+/* What was registered of a device's memory of this kind, by all ports. */
+static uint64_t mapped_bytes(const struct mr_setup *s, uint32_t device, uint32_t kind)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t m = 0; m < s->maps_count; m++)
+		if (s->maps[m].device == device && s->maps[m].path == kind)
+			bytes += s->devices[device].region[kind].bytes;
+	return bytes;
+}
+
+/* A module that counts for all of the machine may have counted others' too. */
+static void compare(
+	struct mr_proof *p, const char *from, bool others, uint64_t counted, uint64_t mapped)
+{
+	mr_proof_set(p, counted == mapped || (others && counted > mapped) ? MR_PASS : MR_FAIL,
+		"%s: %" PRIu64 " bytes were registered, by ports %" PRIu64, from, counted, mapped);
+}
+
+/* The kernel's module counts for all GPUs together, a software device for itself. */
+static void prove_counters(struct mr_setup *s)
+{
+	uint64_t mapped = 0, counted, revoked;
+	struct mr_proof real = {0};
+
+	for (uint32_t i = 0; i < s->plan->devices_count; i++) {
+		struct mr_proof *p = &s->proof.counters[i];
+
+		if (s->plan->devices[i].sim) {
+			if (mr_gpu_peer_counts(s->devices[i].gpu, &counted, &revoked) == 0)
+				compare(p, "the software device's own books", false, counted,
+					mapped_bytes(s, i, MR_PATH_DIRECT) +
+						mapped_bytes(s, i, MR_PATH_PINNED) +
+						mapped_bytes(s, i, MR_PATH_STAGED));
+		} else if (mapped_bytes(s, i, MR_PATH_DIRECT) == 0) {
+			mr_proof_set(p, MR_NA, "no NIC registered memory of this GPU");
+		}
+		if (!s->plan->devices[i].sim)
+			mapped += mapped_bytes(s, i, MR_PATH_DIRECT);
+	}
+	if (mr_proof_watch_registered(&s->proof.machine, &counted))
+		compare(&real, s->proof.machine.from, true, counted, mapped);
+	else
+		mr_proof_set(&real, MR_UNKNOWN,
+			"not readable: /sys/kernel/mm/memory_peers/nv_mem/num_reg_bytes");
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		if (!s->plan->devices[i].sim)
+			mr_proof_set(&s->proof.counters[i], real.verdict, "%s", real.value);
+}
+
+/* "device=0000:3b:00.0,option": the address. */
+static void watch_devices(struct mr_setup *s)
+{
+	struct mr_proof_watch *w = &s->proof.machine;
+
+	for (uint32_t i = 0; i < s->plan->devices_count; i++) {
+		const char *at = s->plan->devices[i].args + strlen("device=");
+		char bdf[MR_BDF_MAX];
+
+		if (s->plan->devices[i].sim)
+			continue;
+		snprintf(bdf, sizeof(bdf), "%.*s", (int)strcspn(at, ","), at);
+		mr_proof_watch_add(w, bdf, true);
+	}
+	for (uint32_t i = 0; i < s->plan->ports_count; i++)
+		if (s->plan->ports[i].kind == MR_PORT_PCI)
+			mr_proof_watch_add(w, s->plan->ports[i].device, false);
+}
+
+int mr_setup_proof_begin(struct mr_setup *s, struct mr_err *err)
+{
+	int rc;
+
+	memset(&s->proof, 0, sizeof(s->proof)); /* of the plan before */
+	rc = mr_proof_watch_open(&s->proof.machine, "/", err);
+
+	if (rc == 0)
+		watch_devices(s);
+	return rc;
+}
+
+void mr_setup_proof_end(struct mr_setup *s)
+{
+	if (s->proof.machine.root.fd > 0)
+		mr_proof_watch_close(&s->proof.machine);
+	s->proof.machine.root.fd = -1;
+}
+
+/* The worst of a kind over all that the lane uses. */
+static enum mr_check_verdict worst(
+	const struct mr_setup *s, const struct mr_plan_lane *l, enum mr_proof_kind kind, uint32_t i)
+{
+	const struct mr_setup_proof *p = &s->proof;
+	uint32_t rx = l->rx_path, tx = l->tx_path;
+	const struct mr_proof *a, *b;
+
+	switch (kind) {
+	case MR_PROOF_MEMORY:
+		a = &p->memory[l->device][rx];
+		b = &p->memory[l->device][tx];
+		break;
+	case MR_PROOF_WINDOW:
+		a = &p->window[l->device][rx];
+		b = &p->window[l->device][tx];
+		break;
+	case MR_PROOF_COUNTERS:
+		a = b = &p->counters[l->device];
+		break;
+	case MR_PROOF_WATCH:
+		return mr_load_acquire(&p->alarmed[i]) != 0 ? MR_FAIL : MR_PASS;
+	default: /* REGISTRATION: a port that did not register ended the start */
+		return MR_PASS;
+	}
+	return a->verdict > b->verdict ? a->verdict : b->verdict;
+}
+
+static enum mr_check_verdict worst_readback(const struct mr_setup *s, const struct mr_plan_lane *l)
+{
+	enum mr_check_verdict v = MR_NA;
+
+	for (uint32_t i = 0; i < s->plan->ports_count; i++)
+		if (mr_setup_proof_port(l, i) && s->proof.readback[i].verdict > v)
+			v = s->proof.readback[i].verdict;
+	return v;
+}
+
+bool mr_setup_proof_lane(struct mr_setup *s, uint32_t i, enum mr_proof_kind *ret_why,
+	enum mr_check_verdict *ret_verdict)
+{
+	const struct mr_plan_lane *l = lane_of(s, i);
+	enum mr_check_verdict v[MR_PROOF_KINDS];
+	enum mr_proof_path path = MR_PROOF_HOST;
+	bool holds;
+
+	if (is_direct(l))
+		path = s->plan->devices[l->device].sim ? MR_PROOF_DIRECT_SOFTWARE
+						       : MR_PROOF_DIRECT_NIC;
+	for (int k = 0; k < MR_PROOF_KINDS; k++)
+		v[k] = k == MR_PROOF_READBACK ? worst_readback(s, l)
+					      : worst(s, l, (enum mr_proof_kind)k, i);
+	holds = mr_proof_judge(path, v, ret_why);
+	*ret_verdict = holds ? MR_PASS : v[*ret_why];
+	return holds;
+}
+
+/* What speaks against a lane, in words; the first of that kind and verdict. */
+static const char *words(struct mr_setup *s, uint32_t i, enum mr_proof_kind kind)
+{
+	const struct mr_plan_lane *l = lane_of(s, i);
+	uint32_t rx = l->rx_path, tx = l->tx_path, d = l->device;
+	const struct mr_setup_proof *p = &s->proof;
+
+	switch (kind) {
+	case MR_PROOF_MEMORY:
+		return p->memory[d][p->memory[d][rx].verdict == MR_FAIL ? rx : tx].value;
+	case MR_PROOF_WINDOW:
+		return p->window[d][p->window[d][rx].verdict == MR_FAIL ? rx : tx].value;
+	case MR_PROOF_COUNTERS:
+		return p->counters[d].value;
+	case MR_PROOF_READBACK:
+		for (uint32_t k = 0; k < s->plan->ports_count; k++)
+			if (mr_setup_proof_port(l, k) && p->readback[k].verdict == MR_FAIL)
+				return p->readback[k].value;
+		return "";
+	case MR_PROOF_WATCH:
+		return p->watch[i].value;
+	default:
+		return "";
+	}
+}
+
+static bool stops(const struct mr_setup *s, uint32_t i)
+{
+	return s->plan->alarm == MR_ALARM_STOP ||
+		(s->plan->alarm == MR_ALARM_AUTO && is_direct(lane_of(s, i)));
+}
+
+/* Evidence against a path is enough to stop; evidence that is missing is not. */
+static int judge_lanes(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		enum mr_check_verdict v;
+		enum mr_proof_kind why;
+
+		if (mr_setup_proof_lane(s, i, &why, &v) || v != MR_FAIL || !stops(s, i))
+			continue;
+		return mr_err_set(err, -EIO,
+			"lane '%s': path %s is not what it seems: %s: %s; 'proof: {alarm: go_on}' "
+			"runs it all the same, as unproven",
+			lane_of(s, i)->name, mr_path_name(path_of(lane_of(s, i))),
+			mr_proof_kind_name(why), words(s, i, why));
+	}
+	return 0;
+}
+
+int mr_setup_proof_up(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		for (uint32_t k = 0; k < MR_PATH_COUNT; k++) {
+			int rc = s->devices[i].region[k].addr == NULL ? 0
+								      : prove_region(s, i, k, err);
+
+			if (rc < 0)
+				return rc;
+		}
+	prove_counters(s);
+	return judge_lanes(s, err);
+}
+
+/* A frame out of a port and in again, and where it lies. */
+struct loop {
+	struct mr_setup *s;
+	struct mr_port_loop *l;
+	struct mr_proof *proof;
+	uint32_t device, kind;
+	uint32_t foreign; /* frames of others */
+	uint8_t want[LOOP_BYTES_MAX], got[LOOP_BYTES_MAX];
+};
+
+static const struct mr_gpu_region *find_region(
+	struct mr_setup *s, const void *addr, uint32_t bytes, struct mr_gpu **ret_gpu)
+{
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		for (uint32_t k = 0; k < MR_PATH_COUNT; k++) {
+			const struct mr_gpu_region *r = &s->devices[i].region[k];
+			size_t at = (size_t)((uintptr_t)addr - (uintptr_t)r->addr);
+
+			if (r->addr == NULL || at >= r->bytes || bytes > r->bytes - at)
+				continue;
+			*ret_gpu = s->devices[i].gpu;
+			return r;
+		}
+	return NULL;
+}
+
+/* Waits for the frame; those of others are dropped. 1: it is what was sent. */
+static int loop_receive(struct loop *l, uint32_t bytes, struct mr_err *err)
+{
+	while (l->foreign < LOOP_FOREIGN_MAX) {
+		const struct mr_gpu_region *r;
+		struct mr_gpu *gpu = NULL;
+		const void *addr;
+		uint32_t came;
+		int rc = mr_port_loop_receive(l->l, LOOP_WAIT_MS, &addr, &came);
+
+		if (rc < 0) {
+			mr_proof_set(l->proof, MR_FAIL,
+				"a frame of %u bytes did not come back in %u ms", bytes,
+				LOOP_WAIT_MS);
+			return 0;
+		}
+		r = find_region(l->s, addr, came, &gpu);
+		if (r == NULL) {
+			mr_proof_set(l->proof, MR_FAIL,
+				"a frame came back at %p, which is not packet memory", addr);
+			return 0;
+		}
+		if (came != bytes) {
+			l->foreign++;
+			continue;
+		}
+		rc = mr_gpu_get(
+			gpu, r, (size_t)((uintptr_t)addr - (uintptr_t)r->addr), l->got, came, err);
+		if (rc < 0)
+			return rc;
+		rc = (int)mr_proof_differs(l->got, l->want + MR_PROOF_GUARD, bytes);
+		if (rc == (int)bytes)
+			return 1;
+		/* Of others only if not even its head is ours. */
+		if (rc >= 14) {
+			mr_proof_set(l->proof, MR_FAIL,
+				"a frame of %u bytes came back with byte %d changed", bytes, rc);
+			return 0;
+		}
+		l->foreign++;
+	}
+	mr_proof_set(l->proof, MR_FAIL, "only frames of others came back");
+	return 0;
+}
+
+/* At offset of the region, guards around it. 1: it came back and all is as it was. */
+static int loop_frame(struct loop *l, const struct mr_gpu_region *r, size_t offset, uint32_t bytes,
+	struct mr_err *err)
+{
+	struct mr_gpu *gpu = l->s->devices[l->device].gpu;
+	uint32_t span = bytes + 2 * MR_PROOF_GUARD, at;
+	uint8_t mac[6];
+	int rc;
+
+	mr_port_loop_mac(l->l, mac);
+	memset(l->want, MR_PROOF_CANARY, span);
+	mr_proof_frame(l->want + MR_PROOF_GUARD, bytes, mac, bytes + (uint32_t)mr_clock_ns());
+	rc = mr_gpu_put(gpu, r, offset, l->want, span, err);
+	if (rc < 0)
+		return rc;
+	rc = mr_port_loop_send(
+		l->l, (uint8_t *)r->addr + offset + MR_PROOF_GUARD, bytes, LOOP_WAIT_MS);
+	if (rc < 0) {
+		mr_proof_set(l->proof, MR_FAIL, "the port does not send a frame of %u bytes: %s",
+			bytes, strerror(-rc));
+		return 0;
+	}
+	rc = loop_receive(l, bytes, err);
+	if (rc != 1)
+		return rc;
+	rc = mr_gpu_get(gpu, r, offset, l->got, span, err);
+	if (rc < 0)
+		return rc;
+	at = mr_proof_differs(l->got, l->want, span);
+	if (at != span)
+		mr_proof_set(l->proof, MR_FAIL,
+			"sending a frame of %u bytes changed memory beside it", bytes);
+	return at == span;
+}
+
+/*
+ * Only what no buffer uses may be written to: the padding page at the region's end, and
+ * the boundary before it where the pools leave room.
+ */
+static int loop_region(struct loop *l, uint32_t frame_max, struct mr_err *err)
+{
+	const struct mr_gpu_region *r = &l->s->devices[l->device].region[l->kind];
+	const struct mr_plan_region *plan = &l->s->plan->devices[l->device].region[l->kind];
+	const size_t padding = r->bytes - MR_REGION_PAGE;
+	uint32_t sizes[MR_PROOF_SIZES_MAX];
+	uint32_t count = mr_proof_sizes(frame_max, sizes);
+	bool across = plan->need_bytes + frame_max + 2 * MR_PROOF_GUARD <= padding;
+	int rc = 1;
+
+	for (uint32_t i = 0; i < count && rc == 1; i++) {
+		uint32_t span = sizes[i] + 2 * MR_PROOF_GUARD;
+
+		rc = loop_frame(l, r, r->bytes - span, sizes[i], err);
+		if (rc == 1 && across)
+			rc = loop_frame(l, r, padding - span / 2, sizes[i], err);
+	}
+	if (rc == 1)
+		mr_proof_set(l->proof, MR_PASS,
+			"%u sizes of %u to %u bytes out and in again%s, guards untouched, %u "
+			"frames of "
+			"others dropped",
+			count, sizes[0], frame_max,
+			across ? ", also across 64 KiB" : "; no room across 64 KiB", l->foreign);
+	return rc < 0 ? rc : 0;
+}
+
+static int loop_port(struct mr_setup *s, uint32_t port, struct mr_err *err)
+{
+	struct loop *l = calloc(1, sizeof(*l));
+	int rc = l == NULL ? mr_err_set(err, -ENOMEM, "out of memory")
+			   : mr_port_loop_open(&s->ports[port], &l->l, err);
+
+	for (uint32_t m = 0; rc == 0 && m < s->maps_count; m++) {
+		if (s->maps[m].port != port)
+			continue;
+		l->s = s;
+		l->proof = &s->proof.readback[port];
+		l->device = s->maps[m].device;
+		l->kind = s->maps[m].path;
+		rc = loop_region(l, s->plan->ports[port].frame_max, err);
+	}
+	if (l != NULL)
+		mr_port_loop_close(l->l);
+	free(l);
+	return rc;
+}
+
+int mr_setup_readback_up(struct mr_setup *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->ports_count && s->plan->lanes_count > 0; i++) {
+		const struct mr_plan_port *p = &s->plan->ports[i];
+		struct mr_proof *proof = &s->proof.readback[i];
+		const char *why = "";
+		bool offered = mr_port_loop_offered(&s->ports[i], p->args, &why);
+		int rc;
+
+		if (s->plan->readback == MR_READBACK_OFF) {
+			mr_proof_set(proof, MR_NA, "switched off by proof.readback");
+		} else if (p->rx_queues == 0 || p->tx_queues == 0) {
+			mr_proof_set(proof, MR_NA, "not offered: lanes use one direction only");
+		} else if (!offered && s->plan->readback != MR_READBACK_PORT) {
+			mr_proof_set(proof, MR_NA, "not offered: %s", why);
+		} else {
+			rc = loop_port(s, i, err);
+			if (rc < 0)
+				return rc;
+		}
+	}
+	return judge_lanes(s, err);
+}
+
+/* Once for each lane: what comes later does not make it worse. */
+static void alarm_lane(struct mr_setup *s, uint32_t i, const char *sentence)
+{
+	struct mr_setup_proof *p = &s->proof;
+
+	if (mr_load_relaxed(&p->alarmed[i]) != 0)
+		return;
+	mr_proof_set(&p->watch[i], MR_FAIL, "%s", sentence);
+	mr_store_release(&p->alarmed[i], 1);
+}
+
+static void alarm_machine(void *ctx, const char *bdf, const char *sentence)
+{
+	struct mr_setup *s = ctx;
+
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		const struct mr_plan_lane *l = lane_of(s, i);
+		const struct mr_plan_device *d = &s->plan->devices[l->device];
+		bool mine = bdf[0] == '\0' && is_direct(l) && !d->sim;
+
+		if (bdf[0] != '\0')
+			mine = strstr(d->args, bdf) != NULL;
+		for (uint32_t k = 0; bdf[0] != '\0' && k < s->plan->ports_count; k++)
+			mine |= mr_setup_proof_port(l, k) &&
+				strcmp(s->plan->ports[k].device, bdf) == 0;
+		if (mine)
+			alarm_lane(s, i, sentence);
+	}
+}
+
+static void watch_sim(struct mr_setup *s, uint32_t device)
+{
+	uint64_t bytes, revoked;
+
+	if (mr_gpu_peer_counts(s->devices[device].gpu, &bytes, &revoked) < 0 || revoked == 0)
+		return;
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		if (lane_of(s, i)->device == device)
+			alarm_lane(s, i, "a registration of packet memory was revoked");
+}
+
+enum mr_setup_event mr_setup_proof_watch(struct mr_setup *s, uint64_t now_ns, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		if (s->plan->devices[i].sim)
+			watch_sim(s, i);
+	if (now_ns - s->proof.machine_ns >= MACHINE_NS) {
+		s->proof.machine_ns = now_ns;
+		mr_proof_watch_look(&s->proof.machine, alarm_machine, s);
+	}
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		if (mr_load_relaxed(&s->proof.alarmed[i]) == 0 || !stops(s, i))
+			continue;
+		mr_err_set(err, -EIO, "lane '%s': path %s no longer holds, so it stops: %s",
+			lane_of(s, i)->name, mr_path_name(path_of(lane_of(s, i))),
+			s->proof.watch[i].value);
+		return MR_SETUP_PATH_LOST;
+	}
+	return MR_SETUP_OK;
+}
+
+void mr_setup_alarms(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+{
+	char sentence[512];
+
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		if (mr_load_relaxed(&s->proof.alarmed[i]) == 0 || s->proof.told[i])
+			continue;
+		s->proof.told[i] = true;
+		if (stops(s, i))
+			continue;
+		snprintf(sentence, sizeof(sentence),
+			"lane '%s': path %s is unproven from now on, and the lane goes on: %s",
+			lane_of(s, i)->name, mr_path_name(path_of(lane_of(s, i))),
+			s->proof.watch[i].value);
+		tell(ctx, sentence);
+	}
+}
