@@ -28,6 +28,22 @@ static bool driver_counts_missed(const char *driver)
 	return true;
 }
 
+const char *mr_port_touches(const struct mr_port *p, bool sends)
+{
+	static const struct {
+		const char *driver, *rx, *tx;
+	} drivers[] = {
+		{"net_vmxnet3", NULL, "copies frames of up to 128 bytes into its ring"},
+		{"net_virtio", "reads its header in front of each frame",
+			"writes its header in front of each frame"},
+	};
+
+	for (size_t i = 0; i < MR_ARRAY_LEN(drivers); i++)
+		if (strcmp(p->driver, drivers[i].driver) == 0)
+			return sends ? drivers[i].tx : drivers[i].rx;
+	return NULL;
+}
+
 /* vfio asks whoever holds a device that is to be removed, and waits until it is let go. */
 static void device_event(const char *name, enum rte_dev_event_type event, void *port)
 {
@@ -140,12 +156,30 @@ int mr_port_configure(struct mr_port *p, const struct mr_port_spec *spec, struct
 	return 0;
 }
 
+/* DPDK's own message does not say which key it is about. */
+static int check_ring(const struct mr_port *p, const char *key, uint32_t ring,
+	const struct rte_eth_desc_lim *l, struct mr_err *err)
+{
+	uint32_t unit = l->nb_align > 1 ? l->nb_align : 1;
+
+	if (ring >= l->nb_min && (l->nb_max == 0 || ring <= l->nb_max) && ring % unit == 0)
+		return 0;
+	return mr_err_set(err, -EINVAL,
+		"port '%s' (%s): %s %u is not one that the driver %s takes: set %u to %u, in "
+		"multiples of %u",
+		p->name, p->device, key, ring, p->driver, l->nb_min, l->nb_max, unit);
+}
+
 int mr_port_rx_queue(struct mr_port *p, uint32_t queue, uint32_t ring, struct rte_mempool *pool,
 	struct mr_err *err)
 {
-	int rc = rte_eth_rx_queue_setup(
-		p->id, (uint16_t)queue, (uint16_t)ring, SOCKET_ID_ANY, NULL, pool);
+	struct rte_eth_dev_info info;
+	int rc = rte_eth_dev_info_get(p->id, &info);
 
+	if (rc == 0 && check_ring(p, "rx_ring", ring, &info.rx_desc_lim, err) < 0)
+		return -EINVAL;
+	rc = rte_eth_rx_queue_setup(
+		p->id, (uint16_t)queue, (uint16_t)ring, SOCKET_ID_ANY, NULL, pool);
 	if (rc < 0)
 		return mr_err_set(err, rc, "port '%s' (%s): receive queue %u with a ring of %u: %s",
 			p->name, p->device, queue, ring, strerror(-rc));
@@ -154,9 +188,12 @@ int mr_port_rx_queue(struct mr_port *p, uint32_t queue, uint32_t ring, struct rt
 
 int mr_port_tx_queue(struct mr_port *p, uint32_t queue, uint32_t ring, struct mr_err *err)
 {
-	int rc =
-		rte_eth_tx_queue_setup(p->id, (uint16_t)queue, (uint16_t)ring, SOCKET_ID_ANY, NULL);
+	struct rte_eth_dev_info info;
+	int rc = rte_eth_dev_info_get(p->id, &info);
 
+	if (rc == 0 && check_ring(p, "tx_ring", ring, &info.tx_desc_lim, err) < 0)
+		return -EINVAL;
+	rc = rte_eth_tx_queue_setup(p->id, (uint16_t)queue, (uint16_t)ring, SOCKET_ID_ANY, NULL);
 	if (rc < 0)
 		return mr_err_set(err, rc, "port '%s' (%s): send queue %u with a ring of %u: %s",
 			p->name, p->device, queue, ring, strerror(-rc));

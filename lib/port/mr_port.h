@@ -87,6 +87,15 @@ MR_MUST_USE int mr_port_rx_queue(struct mr_port *p, uint32_t queue, uint32_t rin
 	struct rte_mempool *pool, struct mr_err *err);
 MR_MUST_USE int mr_port_tx_queue(
 	struct mr_port *p, uint32_t queue, uint32_t ring, struct mr_err *err);
+
+/*
+ * mr_port_touches says what the driver of a NIC does with packet bytes by the CPU when it
+ * receives, or sends; NULL where nothing is known of that kind. Memory that the CPU cannot
+ * reach is not for such a port. Source: DPDK's vmxnet3_rxtx.c (txdata_desc_size) and
+ * virtio_rxtx.c (virtio_net_hdr in the headroom).
+ */
+const char *mr_port_touches(const struct mr_port *p, bool sends);
+
 MR_MUST_USE int mr_port_start(struct mr_port *p, struct mr_err *err);
 
 /*

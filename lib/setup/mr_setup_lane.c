@@ -75,6 +75,29 @@ static int prepare_hop(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	return mr_ring_init(&l->ring, in, NULL, out, p->slots, p->batch, 0, err);
 }
 
+static int check_touch(const struct mr_port *port, const char *lane, const char *key,
+	enum mr_path path, struct mr_err *err)
+{
+	const char *touch = mr_port_touches(port, key[0] == 't');
+
+	if (touch == NULL || path == MR_PATH_STAGED)
+		return 0;
+	return mr_err_set(err, -EINVAL,
+		"lane '%s': the CPU does not reach packets of %s %s, but the driver %s of port "
+		"'%s' %s; set %s: [staged]",
+		lane, key, mr_path_name(path), port->driver, port->name, touch, key);
+}
+
+/* What only the probed driver tells. */
+static int check_ports(struct mr_setup *s, const struct mr_plan_lane *p, struct mr_err *err)
+{
+	int rc = check_touch(&s->ports[p->rx_port], p->name, "rx_path", p->rx_path, err);
+
+	for (uint32_t t = 0; rc == 0 && t < p->tx_count; t++)
+		rc = check_touch(&s->ports[p->tx[t].port], p->name, "tx_path", p->tx_path, err);
+	return rc;
+}
+
 int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 {
 	const struct mr_plan_lane *p = &s->plan->lanes[i];
@@ -82,8 +105,12 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	const struct mr_gpu_region *region = mr_setup_region(s, i);
 	struct mr_gpu *gpu = s->devices[p->device].gpu;
 	uint64_t hz = rte_get_tsc_hz();
-	struct mr_lane *l = alloc_lines(1, sizeof(*l));
+	struct mr_lane *l;
+	int rc = check_ports(s, p, err);
 
+	if (rc < 0)
+		return rc;
+	l = alloc_lines(1, sizeof(*l));
 	sl->lane = l;
 	if (l == NULL)
 		return mr_err_set(err, -ENOMEM, "out of memory");
@@ -118,8 +145,7 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	l->tx.timeout_tsc = hz / 1000000u * p->tx_timeout_us;
 	l->tx.ns_per_tsc = (1000000000ull << MR_TX_TSC_SHIFT) / hz;
 	for (uint32_t t = 0; t < p->tx_count; t++) {
-		int rc = prepare_txq(s, &p->tx[t], &l->tx.q[t], err);
-
+		rc = prepare_txq(s, &p->tx[t], &l->tx.q[t], err);
 		if (rc < 0)
 			return rc;
 	}
