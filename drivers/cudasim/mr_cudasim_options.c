@@ -299,10 +299,14 @@ int mr_sim_options_parse(const char *text, struct sim_options *ret_options, stru
 			return rc;
 	}
 	draw_faults(&o);
-	if (o.bar_address[0] != '\0' && o.writes_ordering == MR_CU_WRITES_ORDERING_NONE)
+	if (o.bar_address[0] != '\0' &&
+		(o.writes_ordering == MR_CU_WRITES_ORDERING_NONE ||
+			mr_sim_fault_has(&o, SIM_FAULT_HIDDENCOPY) ||
+			mr_sim_fault_has(&o, SIM_FAULT_SHORT)))
 		return mr_err_set(err, -EINVAL,
 			"software device: with bar=%s a NIC writes where kernels read, so "
-			"ordering=none and fault=late cannot be played; leave them out",
+			"ordering=none and the faults late, noread, hiddencopy and short cannot be "
+			"played; leave them out",
 			o.bar_address);
 	*ret_options = o;
 	return 0;

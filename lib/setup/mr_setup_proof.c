@@ -255,7 +255,7 @@ static int judge_lanes(struct mr_setup *s, struct mr_err *err)
 			continue;
 		return mr_err_set(err, -EIO,
 			"lane '%s': path %s is not what it seems: %s: %s; 'proof: {alarm: go_on}' "
-			"runs it all the same, as unproven",
+			"lets it run as unproven",
 			lane_of(s, i)->name, mr_path_name(path_of(lane_of(s, i))),
 			mr_proof_kind_name(why), words(s, i, why));
 	}

@@ -219,8 +219,10 @@ def judge(r, status=CLEAN, reason=None):
         check_conserved(r.report)
         check(r.report["balanced"] is True, f"not balanced: {r.told()}")
         left = sum(ln["in_flight"] for ln in r.report["lanes"])
-        # What a kernel was given and has not answered when it left, nobody can drain.
-        gone = status in (UNDRAINED, GPU) or r.report["exit_reason"] == "host_silent"
+        # What a kernel was given and has not answered when it left, nobody can drain; what
+        # came by a path that no longer holds, nobody wants to.
+        gone = status in (UNDRAINED, GPU)
+        gone = gone or r.report["exit_reason"] in ("host_silent", "path_unproven")
         check(left == 0 or gone, f"{left} packets in flight: {r.told()}")
     if reason is not None:
         check_equal(r.report["exit_reason"], reason, f"exit_reason of {r.told()}")

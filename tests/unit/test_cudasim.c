@@ -164,7 +164,13 @@ static void options_that_are_wrong_are_refused_by_name(void **state)
 		{"mem=99999999999999999999", "mem="},
 		{"mem=17592186044416GiB", "mem="},
 		{"bar=0000:00:04", "neither a size nor the address"},
-		{"bar=0000:00:04.0,ordering=none", "ordering=none and fault=late cannot be played"},
+		{"bar=0000:00:04.0,ordering=none", "short cannot be played"},
+		{"bar=0000:00:04.0,fault=hiddencopy", "short cannot be played"},
+		{"bar=0000:00:04.0,fault=short", "short cannot be played"},
+		{"fault=attach", "fault=attach"},
+		{"fault=revoke", "fault=revoke"},
+		{"fault=revoke@0:5", "fault=revoke@0:5"},
+		{"fault=short@1", "fault=short@1"},
 		{"bar=100KiB", "bar=100KiB"},
 		{"sms=0", "sms=0"},
 		{"sms=x", "sms=x"},
@@ -811,6 +817,116 @@ static void a_copy_is_refused_or_its_stream_stands_still_and_no_other(void **sta
 	rig_close(&g);
 }
 
+static void registrations_of_nics_are_counted_and_fail_and_go_as_asked(void **state)
+{
+	static struct shared s;
+	uint64_t bytes, revoked;
+	mr_cu_deviceptr p;
+	struct rig g;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	rig_open(&g, "mem=1MiB,fault=attach@2,fault=revoke@20");
+	assert_int_equal(g.api->cuMemAlloc_v2(&p, 2 * PAGE), 0);
+	assert_int_equal(g.api->peer_attach(p, 2 * PAGE), 0);
+	assert_int_equal(g.api->peer_attach(p, PAGE), MR_CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(g.api->peer_attach(p + PAGE, PAGE), 0);
+	assert_int_equal(g.api->peer_attach(p, 3 * PAGE), MR_CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(g.api->peer_counts(&bytes, &revoked), 0);
+	assert_int_equal(bytes, 3 * PAGE);
+	assert_int_equal(g.api->peer_detach(p, 2 * PAGE), 0);
+	assert_int_equal(g.api->peer_detach(p, 2 * PAGE), MR_CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(g.api->peer_counts(&bytes, &revoked), 0);
+	assert_int_equal(bytes, PAGE);
+	/* Its time is counted from the first launch. */
+	for (int i = 0; i < 200; i++)
+		nap();
+	assert_int_equal(g.api->peer_counts(&bytes, &revoked), 0);
+	assert_int_equal(revoked, 0);
+	set_exit(&s);
+	assert_int_equal(rig_launch(&g, 1, 32, &s), 0);
+	assert_int_equal(g.api->cuStreamSynchronize(g.stream), 0);
+	for (int i = 0; i < 25000 && revoked == 0; i++) {
+		nap();
+		assert_int_equal(g.api->peer_counts(&bytes, &revoked), 0);
+	}
+	assert_int_equal(revoked, 1);
+	rig_close(&g);
+}
+
+/* A byte at `at` from the NIC's side to a copy by the device, and from a copy to the NIC's. */
+static void crosses(struct rig *g, mr_cu_deviceptr p, size_t at, bool in, bool out)
+{
+	uint8_t *nic = (uint8_t *)(uintptr_t)p;
+	uint8_t byte = 0;
+
+	__atomic_store_n(&nic[at], 0x11, __ATOMIC_RELAXED);
+	assert_int_equal(g->api->cuFlushGPUDirectRDMAWrites(0, MR_CU_FLUSH_TO_OWNER), 0);
+	assert_int_equal(g->api->cuMemcpyDtoHAsync_v2(&byte, p + at, 1, g->stream), 0);
+	assert_int_equal(g->api->cuStreamSynchronize(g->stream), 0);
+	if ((byte == 0x11) != in)
+		fail_msg("byte %zu: what a NIC wrote was %s", at, in ? "not read" : "read");
+	byte = 0x22;
+	assert_int_equal(g->api->cuMemcpyHtoDAsync_v2(p + at, &byte, 1, g->stream), 0);
+	assert_int_equal(g->api->cuStreamSynchronize(g->stream), 0);
+	if ((__atomic_load_n(&nic[at], __ATOMIC_RELAXED) == 0x22) != out)
+		fail_msg("byte %zu: what was copied in was %s a NIC", at,
+			out ? "not seen by" : "seen by");
+}
+
+static void what_nics_reach_is_as_the_fault_has_it(void **state)
+{
+	static const struct {
+		const char *options;
+		bool in, out, last;
+	} rows[] = {
+		{"mem=1MiB,alias=1", true, true, true},
+		{"mem=1MiB,alias=1,fault=short", true, true, false},
+		{"mem=1MiB,alias=1,fault=noread", true, false, true},
+		{"mem=1MiB,alias=1,fault=hiddencopy", true, true, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
+		const bool last = rows[i].last;
+		mr_cu_deviceptr p, again;
+		struct rig g;
+
+		rig_open(&g, rows[i].options);
+		assert_int_equal(g.api->cuMemAlloc_v2(&p, 2 * PAGE), 0);
+		crosses(&g, p, 0, rows[i].in, rows[i].out);
+		crosses(&g, p, PAGE - 1, rows[i].in, rows[i].out);
+		crosses(&g, p, PAGE, rows[i].in && last, rows[i].out && last);
+		/* A page that was out of reach is whole again for who gets it next. */
+		assert_int_equal(g.api->cuMemFree_v2(p), 0);
+		assert_int_equal(g.api->cuMemAlloc_v2(&again, 3 * PAGE), 0);
+		assert_int_equal(again, p);
+		crosses(&g, p, PAGE, rows[i].in, rows[i].out);
+		rig_close(&g);
+	}
+}
+
+static void a_hidden_copy_comes_only_when_the_driver_is_called(void **state)
+{
+	uint8_t *nic, *view;
+	mr_cu_deviceptr p;
+	struct rig g;
+	void *host;
+
+	(void)state;
+	rig_open(&g, "mem=1MiB,alias=1,fault=hiddencopy");
+	assert_int_equal(g.api->cuMemAlloc_v2(&p, PAGE), 0);
+	assert_int_equal(g.api->map(p, PAGE, &host), 0);
+	nic = (uint8_t *)(uintptr_t)p;
+	view = host;
+	__atomic_store_n(nic, 0x33, __ATOMIC_RELAXED);
+	assert_int_not_equal(__atomic_load_n(view, __ATOMIC_RELAXED), 0x33);
+	assert_int_equal(g.api->cuStreamQuery(g.stream), 0);
+	assert_int_equal(__atomic_load_n(view, __ATOMIC_RELAXED), 0x33);
+	assert_int_equal(g.api->unmap(host), 0);
+	rig_close(&g);
+}
+
 static void a_seed_draws_the_same_fault_again(void **state)
 {
 	unsigned int hits = 0, last = 0, kinds = 0;
@@ -1032,6 +1148,9 @@ int main(void)
 		cmocka_unit_test(
 			copies_of_page_locked_memory_and_values_behind_them_keep_their_order),
 		cmocka_unit_test(a_copy_is_refused_or_its_stream_stands_still_and_no_other),
+		cmocka_unit_test(registrations_of_nics_are_counted_and_fail_and_go_as_asked),
+		cmocka_unit_test(what_nics_reach_is_as_the_fault_has_it),
+		cmocka_unit_test(a_hidden_copy_comes_only_when_the_driver_is_called),
 		cmocka_unit_test(a_seed_draws_the_same_fault_again),
 		cmocka_unit_test(a_flush_needs_its_option),
 		cmocka_unit_test(a_nics_writes_are_late_until_a_flush_that_works),

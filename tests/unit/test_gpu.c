@@ -6,6 +6,7 @@
 #include "mr_cudasim.h"
 #include "mr_gpu.h"
 #include "mr_gpu_drv.h"
+#include "mr_gpu_prove.h"
 #include "mr_sim_image.h"
 
 #include <dirent.h>
@@ -352,6 +353,92 @@ static void a_region_that_cannot_be_had_is_refused_with_its_size(void **state)
 	says(&r, "cuPointerSetAttribute SYNC_MEMOPS");
 	assert_int_equal(r.err.code, -ENOTSUP);
 	assert_null(none.addr);
+	rig_close(&r);
+}
+
+static void a_device_that_lies_about_its_memory_is_found_at_once(void **state)
+{
+	static const struct {
+		const char *args;
+		enum mr_gpu_memory memory;
+		enum mr_check_verdict verdict;
+		const char *says;
+	} rows[] = {
+		{"", MR_GPU_MEMORY_DEVICE, MR_PASS, "2 sizes of 60 to 1522 bytes, both ways"},
+		{"", MR_GPU_MEMORY_HOST, MR_PASS, "2 sizes of 60 to 1522 bytes, both ways"},
+		{"alias=1,ordering=none", MR_GPU_MEMORY_DEVICE, MR_PASS, "to the last byte"},
+		{"map=0", MR_GPU_MEMORY_DEVICE, MR_UNKNOWN, "cannot be mapped for the CPU"},
+		{"alias=1,fault=short", MR_GPU_MEMORY_DEVICE, MR_FAIL,
+			"what ports write is not what kernels read"},
+		{"alias=1,fault=short", MR_GPU_MEMORY_HOST, MR_PASS, "to the last byte"},
+		{"alias=1,fault=noread", MR_GPU_MEMORY_DEVICE, MR_FAIL,
+			"what kernels write is not what ports read"},
+		{"alias=1,fault=hiddencopy", MR_GPU_MEMORY_DEVICE, MR_FAIL,
+			"copied behind the back"},
+		{"alias=1,ordering=none,fault=noflush", MR_GPU_MEMORY_DEVICE, MR_FAIL,
+			"flushed or not"},
+	};
+	static const uint32_t sizes[] = {60, 1522};
+
+	(void)state;
+	for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
+		const bool device = rows[i].memory == MR_GPU_MEMORY_DEVICE;
+		struct mr_proof whose = {0}, p = {0};
+		struct rig r;
+
+		rig_open(&r, rows[i].args);
+		must(&r, mr_gpu_region_alloc(r.g, rows[i].memory, 4 * PAGE, &r.region, &r.err));
+		must(&r, mr_gpu_prove_memory(r.g, &r.region, &whose, &r.err));
+		assert_int_equal(whose.verdict, MR_PASS);
+		assert_non_null(strstr(whose.value, device ? "GPU memory of" : "page-locked"));
+		must(&r, mr_gpu_prove_window(r.g, &r.region, sizes, 2, &p, &r.err));
+		if (p.verdict != rows[i].verdict || strstr(p.value, rows[i].says) == NULL)
+			fail_msg("'%s', %s memory: %s: %s", rows[i].args,
+				device ? "device" : "host", mr_check_verdict_name(p.verdict),
+				p.value);
+		rig_close(&r);
+	}
+}
+
+/* What is not all of an allocation, or the other kind, is not what was asked for. */
+static void memory_that_is_not_what_was_asked_for_is_told(void **state)
+{
+	struct mr_gpu_region wrong;
+	struct mr_proof p = {0};
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, "");
+	must(&r, mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_DEVICE, 4 * PAGE, &r.region, &r.err));
+	wrong = r.region;
+	wrong.memory = MR_GPU_MEMORY_HOST;
+	must(&r, mr_gpu_prove_memory(r.g, &wrong, &p, &r.err));
+	assert_int_equal(p.verdict, MR_FAIL);
+	assert_non_null(strstr(p.value, "asked for host memory, and the driver says of"));
+	p = (struct mr_proof){0};
+	wrong = r.region;
+	wrong.addr = (uint8_t *)wrong.addr + PAGE;
+	wrong.bytes -= PAGE - 1;
+	assert_true(mr_gpu_prove_memory(r.g, &wrong, &p, &r.err) < 0 || p.verdict == MR_FAIL);
+	rig_close(&r);
+}
+
+static void a_registration_that_the_device_refuses_is_a_sentence(void **state)
+{
+	uint64_t bytes, revoked;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, "fault=attach@2");
+	must(&r, mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_DEVICE, 4 * PAGE, &r.region, &r.err));
+	must(&r, mr_gpu_peer_attach(r.g, &r.region, &r.err));
+	assert_int_equal(mr_gpu_peer_attach(r.g, &r.region, &r.err), -ENOTSUP);
+	says(&r, "registration of 262144 bytes at ");
+	must(&r, mr_gpu_peer_counts(r.g, &bytes, &revoked));
+	assert_int_equal(bytes, 4 * PAGE);
+	mr_gpu_peer_detach(r.g, &r.region);
+	must(&r, mr_gpu_peer_counts(r.g, &bytes, &revoked));
+	assert_int_equal(bytes, 0);
 	rig_close(&r);
 }
 
@@ -864,6 +951,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_device_that_cannot_be_opened_leaves_a_sentence_and_nothing_else),
 		cmocka_unit_test(regions_are_whole_aligned_pages_that_kernels_can_name),
 		cmocka_unit_test(a_region_that_cannot_be_had_is_refused_with_its_size),
+		cmocka_unit_test(a_device_that_lies_about_its_memory_is_found_at_once),
+		cmocka_unit_test(memory_that_is_not_what_was_asked_for_is_told),
+		cmocka_unit_test(a_registration_that_the_device_refuses_is_a_sentence),
 		cmocka_unit_test(flushes_reach_the_device_where_they_are_needed),
 		cmocka_unit_test(a_flush_that_fails_is_a_lost_device_and_names_its_lane),
 		cmocka_unit_test(slots_are_served_wherever_packets_and_ready_lie),
