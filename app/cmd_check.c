@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_cmd_doctor.h"
 
+#include "mr_setup.h"
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,8 +72,9 @@ static int plan(struct check *c, const struct options *o)
 		rc = read_machine(c);
 	if (rc != 0)
 		return rc;
-	return mr_plan_build(&c->cfg, o->no_host ? &unknown : &c->machine.facts->host, o->name,
+	rc = mr_plan_build(&c->cfg, o->no_host ? &unknown : &c->machine.facts->host, o->name,
 		&c->plan, &c->problems);
+	return rc == 0 ? mr_setup_check_tables(&c->cfg, &c->plan, &c->problems) : rc;
 }
 
 static int print_json(json_t *j)

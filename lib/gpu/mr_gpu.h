@@ -10,7 +10,7 @@
  * waits until every worker has said hello; if one is missing after a second the
  * start fails and names it. Meanwhile it beats for all of them.
  *
- * A reload gives running kernels other parameters: renew fills the half that they do not
+ * A reload gives running kernels other parameters and tables: renew fills the half that they do not
  * read, lane by lane, publish has them change over, and the half that they have left is
  * theirs no more when taken says so.
  *
@@ -131,6 +131,9 @@ MR_MUST_USE int mr_gpu_copier_out(const struct mr_gpu_copier *c, uint32_t seq, s
 struct mr_gpu_stage {
 	const struct mr_stage_desc *desc;
 	uint32_t counter_base;
+	const void *table;  /* copied by load and renew; NULL: none */
+	size_t table_bytes; /* of it */
+	size_t table_room;  /* that load sets aside for it, twice; 0: the stage has none */
 	uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
 };
 
@@ -202,9 +205,9 @@ enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_e
 MR_MUST_USE int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err);
 
 /*
- * mr_gpu_renew writes the parameters of all stages of lane i, for what publish begins.
- * stages are those of load but for their parameters. -EBUSY: a worker has not taken what
- * was published last, and nothing was written.
+ * mr_gpu_renew writes the parameters and tables of all stages of lane i, for what publish
+ * begins. stages are those of load but for these. -EBUSY: a worker has not taken what was
+ * published last, and nothing was written; -ENOSPC: a table has more than load's table_room.
  */
 MR_MUST_USE int mr_gpu_renew(
 	struct mr_gpu *g, uint32_t lane, const struct mr_gpu_stage *stages, struct mr_err *err);

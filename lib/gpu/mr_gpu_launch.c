@@ -142,7 +142,7 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 		dev->chain[i].counter_base = (uint16_t)l->stages[i].counter_base;
 		memcpy(dev->chain[i].params[0], l->stages[i].params, MR_PARAM_BYTES);
 	}
-	return rc;
+	return rc == 0 ? mr_gpu_tables_make(g, l, run, dev, err) : rc;
 }
 
 /* The block of device memory, built in host memory and uploaded once. */
@@ -337,6 +337,8 @@ int mr_gpu_launch_free(struct mr_gpu *g, struct mr_err *err)
 
 		mr_gpu_call_fini(&l->call);
 		mr_gpu_copier_free(g, l);
+		if (l->tables_device != NULL)
+			(void)rte_gpu_mem_free(g->id, l->tables_device);
 		if (l->in_map != NULL)
 			(void)rte_gpu_mem_cpu_unmap(g->id, l->in_device);
 		if (l->in_device != NULL)

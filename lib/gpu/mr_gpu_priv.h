@@ -28,6 +28,9 @@ struct mr_gpu_lane_run {
 	enum mr_work work;
 	uint32_t stages; /* of its chain */
 	uint64_t chain;  /* the kernel's address of it */
+	void *tables_device;
+	uint64_t table[MR_CHAIN_MAX]; /* the kernel's addresses of both halves, side by side */
+	size_t table_room[MR_CHAIN_MAX];
 	const uint64_t *slots_given;
 	uint8_t *host;            /* in, out, control lines, counters */
 	void *in_device, *in_map; /* READY in GPU memory, and the CPU's mapping */
@@ -136,6 +139,10 @@ MR_MUST_USE int mr_gpu_device_alloc(
 /* For a lane's thread around its calls of the driver: end keeps what failed for the watch. */
 void mr_gpu_lane_call_begin(struct mr_gpu_lane_run *l);
 int mr_gpu_lane_call_end(struct mr_gpu_lane_run *l, int rc, const struct mr_err *err);
+
+/* mr_gpu_renew.c: memory for a lane's tables, and the first of them; inside a job. */
+MR_MUST_USE int mr_gpu_tables_make(struct mr_gpu *g, const struct mr_gpu_lane *l,
+	struct mr_gpu_lane_run *run, struct mr_lane_dev *dev, struct mr_err *err);
 
 /* mr_gpu_copy.c: a staged lane's buffers, words and stream, tried once; inside a job. */
 MR_MUST_USE int mr_gpu_copier_make(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lane *l,

@@ -128,6 +128,7 @@ struct mr_chain_dev {
 	uint16_t stage;        /* enum mr_stage_id */
 	uint16_t counter_base; /* first of its counters in the lane's block */
 	uint32_t spare;
+	uint64_t table[2]; /* what it loaded from a file, in device memory; 0: nothing */
 	uint8_t params[2][MR_PARAM_BYTES] __attribute__((aligned(8)));
 };
 
@@ -182,7 +183,7 @@ MR_ABI_ASSERT(sizeof(struct mr_slot_in) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_slot_out) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_host_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_worker_ctl) == 64);
-MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 8 + 2 * MR_PARAM_BYTES);
+MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 24 + 2 * MR_PARAM_BYTES);
 MR_ABI_ASSERT(
 	sizeof(struct mr_lane_dev) == 7 * 8 + 12 * 4 + MR_CHAIN_MAX * sizeof(struct mr_chain_dev));
 MR_ABI_ASSERT(sizeof(struct mr_worker_map) == 8);

@@ -360,7 +360,8 @@ static void guard_down(struct mr_setup *s)
 	mr_guard_fini(&s->guard);
 }
 
-static int load_device(struct mr_setup *s, uint32_t device, struct mr_err *err)
+static int load_device(struct mr_setup *s, uint32_t device, const struct mr_setup_tables *tables,
+	struct mr_err *err)
 {
 	struct mr_setup_device *d = &s->devices[device];
 	struct mr_gpu_lane *lanes = calloc(s->plan->lanes_count, sizeof(*lanes));
@@ -379,8 +380,8 @@ static int load_device(struct mr_setup *s, uint32_t device, struct mr_err *err)
 
 			st->desc = l->stages[k].desc;
 			st->counter_base = l->stages[k].counter_base;
-			memcpy(st->params, l->stages[k].params, sizeof(st->params));
 		}
+		mr_setup_tables_give(tables, s->plan, i, s->lanes[i].stages);
 		s->lanes[i].launch_index = d->lanes;
 		d->lane[d->lanes] = i;
 		lanes[d->lanes++] = (struct mr_gpu_lane){.name = l->name,
@@ -407,6 +408,27 @@ static int load_device(struct mr_setup *s, uint32_t device, struct mr_err *err)
 	return rc;
 }
 
+/* Their files were read and judged before (mr_setup_check), but may have changed since. */
+static int load_devices(struct mr_setup *s, struct mr_err *err)
+{
+	struct mr_setup_tables *tables = malloc(sizeof(*tables));
+	struct mr_problems *problems = calloc(1, sizeof(*problems));
+	int rc = 0;
+
+	if (tables == NULL || problems == NULL)
+		rc = mr_err_set(err, -ENOMEM, "out of memory");
+	else if (mr_setup_tables_build(NULL, s->plan, tables, problems) < 0)
+		rc = mr_err_set(err, -EINVAL, "%s: %s", problems->p[0].key, problems->p[0].message);
+	else {
+		for (uint32_t i = 0; rc == 0 && i < s->plan->devices_count; i++)
+			rc = load_device(s, i, tables, err);
+		mr_setup_tables_free(tables);
+	}
+	free(tables);
+	free(problems);
+	return rc;
+}
+
 static int launch_up(struct mr_setup *s, struct mr_err *err)
 {
 	struct mr_gpu *gpus[MR_DEVICES_MAX];
@@ -415,8 +437,8 @@ static int launch_up(struct mr_setup *s, struct mr_err *err)
 
 	for (uint32_t i = 0; rc == 0 && i < s->plan->lanes_count; i++)
 		rc = mr_setup_lane_prepare(s, i, err);
-	for (uint32_t i = 0; rc == 0 && i < s->plan->devices_count; i++)
-		rc = load_device(s, i, err);
+	if (rc == 0)
+		rc = load_devices(s, err);
 	/* The last, and all at once: kernels leave when the host is busy for too long. */
 	for (uint32_t i = 0; i < s->plan->devices_count; i++)
 		if (s->devices[i].lanes > 0)

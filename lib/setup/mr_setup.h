@@ -31,6 +31,10 @@ struct rte_mempool;
 MR_MUST_USE int mr_setup_check(
 	const struct mr_config *cfg, const struct mr_plan *plan, struct mr_problems *problems);
 
+/* The part of it that reads the tables of stages, for who opens nothing else. */
+MR_MUST_USE int mr_setup_check_tables(
+	const struct mr_config *cfg, const struct mr_plan *plan, struct mr_problems *problems);
+
 /*
  * mr_setup_up brings everything up. -EALREADY: an instance of that name runs, and
  * nothing else was looked at. before_step may be NULL; it is called with the

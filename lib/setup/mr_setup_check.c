@@ -64,6 +64,8 @@ int mr_setup_check(
 		specs[i] = mr_setup_port_spec(&plan->ports[i]);
 	mr_port_files_check(specs, plan->ports_count, tell_file, &c);
 	check_open_files(plan, problems);
+	if (mr_setup_check_tables(cfg, plan, problems) < 0)
+		return -EINVAL;
 	return problems->count == before ? 0 : -EINVAL;
 }
 

@@ -40,6 +40,16 @@ struct mr_setup_lane {
 	uint32_t started;
 };
 
+/* What the stages of a plan have made of their files; mr_setup_table.c. */
+struct mr_setup_table {
+	void *data;
+	size_t bytes;
+};
+
+struct mr_setup_tables {
+	struct mr_setup_table of[MR_LANES_MAX][MR_CHAIN_MAX];
+};
+
 enum mr_setup_reload_state {
 	MR_SETUP_RELOAD_NONE,    /* or asked for */
 	MR_SETUP_RELOAD_READING, /* a thread reads and judges the file */
@@ -104,6 +114,19 @@ struct mr_setup {
 
 /* Fills source; mr_setup_report.c. */
 void mr_setup_source_init(struct mr_setup *s);
+
+/*
+ * mr_setup_tables_build makes all of them, or adds a problem for each mistake; without cfg
+ * problems have no line. -EINVAL. give puts a lane's into what the device takes, with its
+ * parameters. fit adds a problem for each that may grow beyond what the device has set aside.
+ */
+MR_MUST_USE int mr_setup_tables_build(const struct mr_config *cfg, const struct mr_plan *plan,
+	struct mr_setup_tables *ret_tables, struct mr_problems *problems);
+void mr_setup_tables_free(struct mr_setup_tables *tables);
+void mr_setup_tables_give(const struct mr_setup_tables *tables, const struct mr_plan *plan,
+	uint32_t lane, struct mr_gpu_stage stages[MR_CHAIN_MAX]);
+MR_MUST_USE int mr_setup_tables_fit(const struct mr_config *cfg, const struct mr_plan *before,
+	const struct mr_plan *now, struct mr_problems *problems);
 
 /* mr_setup_reload.c; end refuses further ones and waits for the reading thread. */
 void mr_setup_reload_init(struct mr_setup *s);

@@ -13,7 +13,9 @@
 struct mr_setup_reading {
 	struct mr_setup_reload_spec spec;
 	struct mr_config cfg;
+	const struct mr_plan *before;
 	struct mr_plan plan;
+	struct mr_setup_tables tables;
 	struct mr_problems problems;
 	uint32_t done;
 };
@@ -27,13 +29,17 @@ static void *read_main(void *arg)
 		rc = mr_config_compare(r->spec.cfg, &r->cfg, &r->problems);
 	if (rc == 0)
 		rc = mr_plan_build(&r->cfg, r->spec.host, r->spec.name, &r->plan, &r->problems);
+	if (rc == 0)
+		rc = mr_setup_tables_fit(&r->cfg, r->before, &r->plan, &r->problems);
+	if (rc == 0)
+		rc = mr_setup_tables_build(&r->cfg, &r->plan, &r->tables, &r->problems);
 	if (rc < 0 && r->problems.count == 0)
 		mr_problem_add(&r->problems, 0, "", "", "%s", strerror(-rc));
 	mr_store_release(&r->done, 1);
 	return NULL;
 }
 
-static int start_reading(struct mr_setup_reload *r)
+static int start_reading(struct mr_setup_reload *r, const struct mr_plan *before_plan)
 {
 	struct mr_setup_reading *reading = calloc(1, sizeof(*reading));
 	sigset_t all, before;
@@ -42,6 +48,7 @@ static int start_reading(struct mr_setup_reload *r)
 	if (reading == NULL)
 		return -ENOMEM;
 	reading->spec = r->spec;
+	reading->before = before_plan;
 	/* Signals are the control thread's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -58,6 +65,7 @@ static void end_reading(struct mr_setup_reload *r)
 {
 	pthread_join(r->thread, NULL);
 	mr_config_free(&r->reading->cfg);
+	mr_setup_tables_free(&r->reading->tables);
 	free(r->reading);
 	r->reading = NULL;
 }
@@ -115,17 +123,16 @@ static void finish(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
 	tell(ctx, done);
 }
 
-/* All parameters of all lanes, changed or not: they lie in the half that was not in force. */
-static int renew(struct mr_setup *s, const struct mr_plan *plan, struct mr_err *err)
+/* All of all lanes, changed or not, since it goes into the half that was not in force. */
+static int renew(struct mr_setup *s, const struct mr_setup_reading *r, struct mr_err *err)
 {
+	const struct mr_plan *plan = &r->plan;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < plan->lanes_count; i++) {
 		struct mr_setup_lane *l = &s->lanes[i];
 
-		for (uint32_t k = 0; k < plan->lanes[i].stages_count; k++)
-			memcpy(l->stages[k].params, plan->lanes[i].stages[k].params,
-				sizeof(l->stages[k].params));
+		mr_setup_tables_give(&r->tables, plan, i, l->stages);
 		rc = mr_gpu_renew(l->gpu, l->launch_index, l->stages, err);
 	}
 	for (uint32_t i = 0; rc == 0 && i < plan->devices_count; i++)
@@ -155,7 +162,7 @@ static void turn_reading(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
 	pthread_mutex_lock(&r->lock);
 	say_problems(&r->answer, &r->reading->problems);
 	pthread_mutex_unlock(&r->lock);
-	rc = r->reading->problems.count > 0 ? -EINVAL : renew(s, &r->reading->plan, &err);
+	rc = r->reading->problems.count > 0 ? -EINVAL : renew(s, r->reading, &err);
 	if (rc < 0 && r->reading->problems.count == 0) {
 		pthread_mutex_lock(&r->lock);
 		say(&r->answer, "%s", err.msg);
@@ -201,7 +208,7 @@ void mr_setup_reload_turn(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
 	}
 	pthread_mutex_lock(&r->lock);
 	asked = r->answer.pending;
-	rc = asked ? start_reading(r) : 0;
+	rc = asked ? start_reading(r, s->plan) : 0;
 	if (rc < 0)
 		say(&r->answer, "%s", strerror(-rc));
 	pthread_mutex_unlock(&r->lock);

@@ -6,9 +6,9 @@
  *      └── refused: a reload is under way          └── refused: all that is wrong
  *
  * The whole file is judged as at the start. What can change while packets move are the
- * stages' parameters; any other key that changed, and any mistake, refuses all of it, and
- * what was in force stays so. No packet is lost or meets half of a change: each slot is
- * worked by one generation of all of its lane's stages.
+ * stages' parameters and the tables that they load from files; any other key that changed, and any
+ * mistake, refuses all of it, and what was in force stays so. No packet is lost or meets half of a
+ * change: each slot is worked by one generation of all of its lane's stages.
  *
  * Reading takes as long as the files are large, so it has a thread of its own, which looks at
  * nothing that runs; the control thread goes on to beat and hands the kernels what was read.

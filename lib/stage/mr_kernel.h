@@ -24,8 +24,8 @@
  * stands still for host_timeout_ns. It finishes the slot in hand, publishes its
  * counters and says why in its control line.
  *
- * Reload. Parameters are there twice. Between two slots, when no thread of the block reads
- * any, thread 0 looks for a new generation, and says that it has it, so that the host may
+ * Reload. Parameters and tables are there twice. Between two slots, when no thread of the block
+ * reads any, thread 0 looks for a new generation, and says that it has it, so that the host may
  * write the half of the one before:
  *
  *     host: writes the idle half ─ release ─► worker: acquire ─ release ─► host: acquire
@@ -45,6 +45,7 @@
 #include "mr_stage_checksum.cu"
 #include "mr_stage_match.cu"
 #include "mr_stage_reflect.cu"
+#include "mr_stage_filter.cu"
 
 #if defined(__CUDA_ARCH__)
 #define MR_KERNEL_SHARED __shared__
@@ -397,6 +398,7 @@ MR_HD struct mr_ctx mr_kernel_ctx(
 	struct mr_ctx ctx;
 
 	ctx.params = c->params[w->generation % 2];
+	ctx.table = (const void *)(uintptr_t)c->table[w->generation % 2];
 	ctx.counters = w->acc + c->counter_base;
 	ctx.rank = rank;
 	ctx.size = size;

@@ -30,6 +30,7 @@ static const struct {
 	[MR_PARAM_IP] = {"ip", sizeof(struct mr_ip), "an IPv4 or IPv6 address"},
 	[MR_PARAM_PREFIX] = {"prefix", sizeof(struct mr_prefix),
 		"a prefix as in 10.0.0.0/8 or 2001:db8::/32 with no bit set behind it, or any"},
+	[MR_PARAM_FILE] = {"file", MR_PARAM_FILE_MAX, "a path of at most 255 bytes"},
 };
 
 static const char *const reasons[MR_REASON_COUNT] = {
@@ -246,6 +247,7 @@ union value {
 	struct mr_mac mac;
 	struct mr_ip ip;
 	struct mr_prefix prefix;
+	char file[MR_PARAM_FILE_MAX];
 };
 
 static int value_parse(const struct mr_param_desc *p, const char *text,
@@ -288,6 +290,11 @@ static int value_parse(const struct mr_param_desc *p, const char *text,
 		return *text == '\0' ? 0 : mr_param_ip_parse(text, &v->ip);
 	case MR_PARAM_PREFIX:
 		return strcmp(text, "any") == 0 ? 0 : mr_param_prefix_parse(text, &v->prefix);
+	case MR_PARAM_FILE:
+		if (strlen(text) >= sizeof(v->file))
+			return -EINVAL;
+		memcpy(v->file, text, strlen(text));
+		return 0;
 	case MR_PARAM_TYPES:
 		break;
 	}
@@ -423,6 +430,8 @@ static int value_print(const struct mr_param_desc *p, const union value *v,
 		if (n >= 0 && (size_t)n < bytes)
 			n += snprintf(text + n, bytes - (size_t)n, "/%u", v->prefix.bits);
 		return n;
+	case MR_PARAM_FILE:
+		return snprintf(text, bytes, "%s", v->file);
 	case MR_PARAM_TYPES:
 		break;
 	}

@@ -37,8 +37,11 @@ enum mr_param_type {
 	MR_PARAM_MAC,    /* 02:00:5e:10:00:01                     struct mr_mac */
 	MR_PARAM_IP,     /* 192.0.2.1, 2001:db8::1, or empty      struct mr_ip */
 	MR_PARAM_PREFIX, /* 10.0.0.0/8, an address, or any        struct mr_prefix */
+	MR_PARAM_FILE,   /* path of a file, or empty              char [MR_PARAM_FILE_MAX] */
 	MR_PARAM_TYPES,
 };
+
+#define MR_PARAM_FILE_MAX 256u /* bytes of a path, with the 0 behind it */
 
 /* Both ends belong to it; any is from 0 to UINT32_MAX. */
 struct mr_range {

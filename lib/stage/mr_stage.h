@@ -32,6 +32,12 @@
  * ctx->params points at. A reload changes them between two slots, never within one, so
  * nothing of them may be kept.
  *
+ * Tables. A stage that works by more than parameters hold, such as routes or rules, has a
+ * struct mr_table_desc (mr_table.h): a parameter names a text file, the host makes of it what
+ * the stage looks things up in, and ctx->table points at that, in device memory, until the
+ * next reload. Without a file the table is made of nothing; NULL is to be taken for that.
+ * Tables are only read, never through `const __restrict__`, __ldg or constant memory.
+ *
  * Groups. mr_group_sum, _max, _min and _or combine a value over the threads that share a
  * packet; all of them call it. On the host a group is one thread and they give v.
  *
@@ -70,6 +76,7 @@ enum mr_stage_id {
 
 struct mr_ctx {
 	const void *params;  /* this stage's MR_PARAM_BYTES */
+	const void *table;   /* what it made of its file, aligned to 64 bytes, or NULL */
 	uint64_t *counters;  /* this stage's counters in the worker's block */
 	uint32_t rank, size; /* share of the work: thread in the warp; 0 of 1 on the host */
 };
@@ -186,9 +193,7 @@ MR_HD uint64_t mr_group_or(const struct mr_ctx *ctx, uint64_t v)
 }
 
 #if !defined(__CUDACC__)
-#include "mr_err.h"
-
-#include <stdbool.h>
+#include "mr_table.h"
 
 struct mr_stage_counter {
 	const char *name;
@@ -204,6 +209,7 @@ struct mr_stage_desc {
 	bool ordered; /* needs every packet of the lane in order: one worker */
 	const struct mr_param_desc *params;
 	uint32_t params_count;
+	const struct mr_table_desc *table; /* NULL: it has none */
 	const struct mr_stage_counter *counters;
 	uint32_t counters_count;
 };
@@ -229,6 +235,19 @@ MR_MUST_USE int mr_stage_param_set(const struct mr_stage_desc *stage, const char
 
 /* mr_stage_param_defaults fills params with the defaults of the stage's table. */
 void mr_stage_param_defaults(const struct mr_stage_desc *stage, uint8_t params[MR_PARAM_BYTES]);
+
+/*
+ * mr_stage_table_build makes the table of a stage that has one, from the file that its
+ * parameters name, in memory that the caller frees. -EINVAL: the file is not as it should be,
+ * with at least one error; -ENOMEM.
+ */
+MR_MUST_USE int mr_stage_table_build(const struct mr_stage_desc *stage,
+	const uint8_t params[MR_PARAM_BYTES], const struct mr_param_env *env, void **ret_table,
+	size_t *ret_bytes, struct mr_table_errors *ret_errors);
+
+/* The file that parameters name for the stage's table, "" for none. */
+const char *mr_stage_table_file(
+	const struct mr_stage_desc *stage, const uint8_t params[MR_PARAM_BYTES]);
 
 const char *mr_work_name(enum mr_work work);
 

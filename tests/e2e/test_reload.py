@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import signal
+import struct
 import sys
 import time
 
@@ -101,6 +102,70 @@ def what_cannot_change_is_refused_by_name_and_nothing_of_the_file_is_taken(s):
     grows(s, run, 0, "what is sent")
     told(run, "reload refused: nothing was changed", 4)
     check_equal(stopped(run).drops(), {}, "drops")
+
+
+def udp(port):
+    ip = struct.pack(">BBHHHBBHII", 0x45, 0, 28, 0, 0, 64, 17, 0, 0x0A000001, 0x0A000002)
+    return bytes(12) + b"\x08\0" + ip + struct.pack(">HHHH", 7, port, 8, 0) + bytes(18)
+
+
+def ruled(rules="rules.txt", **params):
+    """A capture of UDP to ports 1000 to 1063, over and over."""
+    stages = [{"use": "filter", "params": {"rules": rules, **params}}]
+    ports = {"p0": "net_pcap0,rx_pcap=in.pcap,infinite_rx=1", "p1": OTHER}
+    return config(ports, [lane("l0", "p0", "p1", stages, workers=2)])
+
+
+@case
+def tables_change_under_full_load_and_a_bad_one_leaves_the_old_in_force(s):
+    s.pcap("in.pcap", [udp(1000 + i) for i in range(64)])
+    rules = s.path / "rules.txt"
+    rules.write_text("".join(f"permit dst_port {1000 + i}\n" for i in range(64)))
+    run = s.start(ruled(rules_max=70)).until_running()
+    for turn in range(4):
+        word, which = (("deny", 1), ("permit", 0))[turn % 2]
+        rules.write_text("".join(f"{word} dst_port {1000 + i}\n" for i in range(64)))
+        r = reload(s, run)
+        check_equal(r.status, 0, r.told())
+        grows(s, run, which, word)
+    dropped = counts(s, run)[1]
+    # Each time all of the file is judged, and nothing of it taken.
+    for text, words in (
+        ("deny\ndeny dst_port 99999\nallow\n", ("rules.txt:2: 'dst_port'", "rules.txt:3: a rule")),
+        ("deny\n" * 71, ("rules.txt:71: more than 70 rules",)),
+        ("\0", ("is not text",)),
+    ):
+        rules.write_text(text)
+        r = reload(s, run)
+        check_equal(r.status, CONFIG, r.told())
+        for w in words:
+            check("lanes[0].stages[0].params.rules: " in r.stderr and w in r.stderr, r.stderr)
+    rules.write_text("deny\n")
+    change(s, run, ruled(rules_max=71))
+    check("params.rules_max: cannot grow" in reload(s, run).stderr, "a larger table was taken")
+    change(s, run, ruled(rules="none.txt", rules_max=70))
+    check("'none.txt' cannot be read" in reload(s, run).stderr, "no file, and it was taken")
+    grows(s, run, 0, "what is sent")
+    check_equal(counts(s, run)[1], dropped, "dropped by rules that were refused")
+    r = stopped(run)
+    check_equal(set(r.drops()), {"gpu_drop_policy"}, "drops")
+    counters = r.stage("l0", "filter")
+    check_equal(counters["permitted"], r.lane()["tx_packets"], "permitted")
+    check_equal(counters["denied"], r.drops()["gpu_drop_policy"], "denied")
+
+
+@case
+def a_start_and_a_check_say_all_that_is_wrong_with_a_table(s):
+    s.pcap("in.pcap", [udp(1000)])
+    (s.path / "rules.txt").write_text("permit\n" + "allow\n" * 30)
+    for command in ("run", "check"):
+        r = s.command(command, "--json", s.write("c.yaml", ruled()))
+        check_equal(r.status, CONFIG, r.told())
+        errors = json.loads(r.stdout)["errors"]
+        check_equal(len(errors), 17, "sentences")
+        check(errors[0]["message"].startswith("rules.txt:2: "), f"{errors[0]}")
+        check("14 more" in errors[-1]["message"], f"{errors[-1]}")
+        check(errors[0]["line"] > 0 and errors[0]["key"].endswith("params.rules"), f"{errors[0]}")
 
 
 @case

@@ -22,6 +22,7 @@
 #include "mr_kernel.h"
 
 #include <sanitizer/asan_interface.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,14 @@
 
 static uint8_t region[UNITS_MAX * MR_UNIT + MR_UNIT] __attribute__((aligned(64)));
 static uint8_t tx_region[sizeof(region)] __attribute__((aligned(64)));
+
+/* What stages load from a file, each in memory that ends with it. */
+static const char *const table_text[MR_STAGE_COUNT] = {
+	[MR_STAGE_filter] = "count src 10.0.0.0\ndeny proto icmp dst 10.0.0.1\n"
+			    "permit proto udp dst_port 0-7\ndeny src fd00::/120 src_port 1000\n"
+			    "permit dst fd00::1\ncount proto 0-60\npermit src 10.0.0.0/30\n",
+};
+static uint8_t *tables[MR_STAGE_COUNT];
 
 struct input {
 	const uint8_t *at;
@@ -85,6 +94,32 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 	match->action = param % 3;
 }
 
+static void build_table(struct mr_chain_dev *c)
+{
+	const struct mr_stage_desc *stage = mr_stage_at(c->stage);
+	uint8_t params[MR_PARAM_BYTES];
+
+	if (stage == NULL || stage->table == NULL)
+		return;
+	if (tables[c->stage] == NULL) {
+		struct mr_table_errors errors = {0};
+		char text[1024];
+		struct mr_table_text t = {.at = text, .errors = &errors};
+		size_t bytes;
+		uint8_t *whole;
+
+		snprintf(text, sizeof(text), "%s", table_text[c->stage]);
+		mr_stage_param_defaults(stage, params);
+		whole = malloc(stage->table->bytes(params));
+		if (stage->table->build(&t, params, NULL, whole, &bytes) != 0 || errors.count != 0)
+			abort();
+		tables[c->stage] = malloc(bytes);
+		memcpy(tables[c->stage], whole, bytes);
+		free(whole);
+	}
+	c->table[0] = (uintptr_t)tables[c->stage];
+}
+
 static void build_chain(struct slot *s, struct input *in, uint32_t stages)
 {
 	s->lane.chain_len = stages;
@@ -99,6 +134,8 @@ static void build_chain(struct slot *s, struct input *in, uint32_t stages)
 		if (!s->raw)
 			c->stage %= MR_STAGE_COUNT;
 		build_params(c, param, s->raw);
+		if (param % 8 != 0)
+			build_table(c);
 		s->grows |= c->stage == MR_STAGE_reflect;
 	}
 }

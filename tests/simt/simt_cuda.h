@@ -57,6 +57,7 @@ uint32_t simt_ballot(uint32_t mask, int v);
 #define __syncthreads simt_syncthreads
 #define __syncthreads_and simt_syncthreads_and
 #define __syncwarp simt_syncwarp
+#define __ffsll __builtin_ffsll
 #define __shfl_sync(mask, v, source)                                                               \
 	((__typeof__(v))simt_shuffle(mask, (uint64_t)(v), (uint32_t)(source)))
 #define __shfl_xor_sync(mask, v, bits)                                                             \

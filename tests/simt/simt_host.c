@@ -175,10 +175,12 @@ static void renew(struct simt_host *h)
 	for (uint32_t w = 0; w < h->workers; w++)
 		if (mr_load_acquire(&a->ctl[w].generation) != a->host.generation)
 			return;
-	for (uint32_t i = 0; i < a->lane.chain_len; i++)
+	for (uint32_t i = 0; i < a->lane.chain_len; i++) {
+		a->lane.chain[i].table[1 - half] = a->lane.chain[i].table[half];
 		for (uint32_t k = 0; k < MR_PARAM_BYTES; k += 8)
 			*(uint64_t *)(a->lane.chain[i].params[1 - half] + k) =
 				*(uint64_t *)(a->lane.chain[i].params[half] + k);
+	}
 	mr_store_release(&a->host.generation, a->host.generation + 1);
 }
 

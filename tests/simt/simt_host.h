@@ -12,12 +12,14 @@
 
 #include "mr_image.h"
 #include "mr_ring.h"
+#include "mr_stage.h"
 
 #define SIMT_SLOTS 4u
 #define SIMT_BATCH 40u
 #define SIMT_ROOM 1088u
 #define SIMT_GROWS 8u /* bytes that a stage may add behind a frame: reflect's option */
 #define SIMT_WORKERS 2u
+#define SIMT_TABLE_BYTES 6144u
 #define SIMT_GIVEN 7u /* slots a run: the ring is lapped */
 #define SIMT_FIRST_SEQ (UINT32_MAX - 2)
 
@@ -31,6 +33,7 @@ struct simt_arena {
 	struct mr_worker_ctl ctl[SIMT_WORKERS];
 	uint64_t counters_out[SIMT_WORKERS][MR_COUNTERS_MAX];
 	uint64_t counters_acc[SIMT_WORKERS][MR_COUNTERS_MAX];
+	uint8_t table[MR_STAGE_COUNT][SIMT_TABLE_BYTES] __attribute__((aligned(64)));
 	struct mr_lane_dev lane;
 	struct mr_worker_map map[SIMT_WORKERS];
 	struct mr_launch launch;

@@ -277,6 +277,36 @@ static void draw_param(const struct mr_param_desc *p, uint8_t params[MR_PARAM_BY
 		fail_msg("%s", err.msg);
 }
 
+/* What a stage of tables is given; the words of both lines meet drawn frames. */
+static const char *const table_text[MR_STAGE_COUNT] = {
+	[MR_STAGE_filter] = "count src 10.0.0.0\ndeny proto icmp dst 10.0.0.1\n"
+			    "permit proto udp dst_port 0-7\ndeny src fd00::/120 src_port 1000\n"
+			    "permit dst fd00::a00:1\ncount proto 0-60\npermit src 10.0.0.0/31\n",
+};
+
+/* Into the arena, where a stage was drawn to have one. */
+static void make_tables(struct mr_lane_dev *lane)
+{
+	for (uint32_t i = 0; i < lane->chain_len; i++) {
+		const struct mr_stage_desc *stage = mr_stage_at(lane->chain[i].stage);
+		uint8_t *table = arena.table[stage->id];
+		struct mr_table_errors errors = {0};
+		char text[1024];
+		struct mr_table_text t = {.at = text, .errors = &errors};
+		size_t bytes = 0;
+
+		if (lane->chain[i].table[0] == 0)
+			continue;
+		snprintf(text, sizeof(text), "%s", table_text[stage->id]);
+		if (stage->table->build(&t, lane->chain[i].params[0], NULL, table, &bytes) != 0 ||
+			errors.count != 0)
+			fail_msg("%s: line %u: %s", stage->name, errors.e[0].line,
+				errors.e[0].message);
+		assert_true(bytes <= SIMT_TABLE_BYTES);
+		lane->chain[i].table[0] = (uint64_t)(uintptr_t)table;
+	}
+}
+
 static void add_stage(struct mr_lane_dev *lane, const struct mr_stage_desc *stage, uint32_t *base)
 {
 	struct mr_chain_dev *c = &lane->chain[lane->chain_len++];
@@ -284,6 +314,7 @@ static void add_stage(struct mr_lane_dev *lane, const struct mr_stage_desc *stag
 	c->stage = (uint16_t)stage->id;
 	c->counter_base = (uint16_t)*base;
 	*base += stage->counters_count;
+	c->table[0] = stage->table != NULL && draw(4) != 0; /* make_tables() */
 	mr_stage_param_defaults(stage, c->params[0]);
 	for (uint32_t i = 0; i < stage->params_count; i++)
 		draw_param(&stage->params[i], c->params[0]);
@@ -321,6 +352,7 @@ static void prepare(const struct mr_lane_dev *lane, uint32_t workers, struct sim
 	memset(arena.tx_region, 0xdd, sizeof(arena.tx_region));
 	memset(o, 0, sizeof(*o));
 	arena.lane = *lane;
+	make_tables(&arena.lane);
 	host = (struct simt_host){.arena = &arena,
 		.slots = slots,
 		.workers = workers,

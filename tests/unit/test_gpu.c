@@ -773,10 +773,28 @@ static void a_device_lost_before_hello_fails_the_launch_with_the_drivers_words(v
 /* A lane at a time, all of them before any worker changes over. */
 static void running_kernels_take_other_parameters_and_say_so(void **state)
 {
+	static const uint8_t table[128];
 	struct rig r;
 
 	(void)state;
-	rig_launch(&r, "", 0);
+	rig_open(&r, "");
+	rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
+	r.stages[1][0].table = table;
+	r.stages[1][0].table_bytes = 65;
+	r.stages[1][0].table_room = 64;
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -ENOSPC);
+	says(&r, "a table of 65 bytes");
+	rig_close(&r);
+	rig_open(&r, "");
+	rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
+	r.stages[1][0].table = table;
+	r.stages[1][0].table_bytes = 64;
+	r.stages[1][0].table_room = 64;
+	must(&r, load_and_launch(r.g, r.lane, 2, 0, &r.err));
+	r.stages[1][0].table_bytes = 65;
+	assert_int_equal(mr_gpu_renew(r.g, 1, r.stages[1], &r.err), -ENOSPC);
+	says(&r, "there is room for 64");
+	r.stages[1][0].table_bytes = 64;
 	for (uint32_t turn = 0; turn < 4; turn++) {
 		uint32_t reason = turn % 2 == 0 ? MR_REASON_runt : MR_REASON_consumed;
 		uint64_t began = mr_clock_ns();
