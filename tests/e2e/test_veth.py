@@ -12,6 +12,7 @@ are taken from a packet socket here, with the VLAN tag that the kernel took out 
 
 usage: test_veth.py MILLRACE [-k WORD]. Root only; needs tcpreplay, ethtool and ping.
 """
+import json
 import os
 import random
 import shutil
@@ -25,7 +26,7 @@ import time
 
 import frames as fr
 from harness import (
-    FAILURE, PATIENCE, PORT, Skipped, case, check, check_equal, complaints, config, fewer,
+    CLEAN, FAILURE, PATIENCE, PORT, Skipped, case, check, check_equal, complaints, config, fewer,
     lane, main, sees_threads,
 )  # fmt: skip
 from namespaces import Namespace, out, ping
@@ -53,6 +54,7 @@ class Capture(threading.Thread):
     def __init__(self, namespace, interface):
         super().__init__(daemon=True)
         self.frames = []
+        self.dropped = 0
         self.ended = False
         self.socket = namespace.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 30)
@@ -81,19 +83,16 @@ class Capture(threading.Thread):
                     tag = struct.pack("!HH", tpid if known else 0x8100, tci)
             self.frames.append(data[:12] + tag + data[12:])
 
-    def settled(self):
-        """Returns once nothing has come for a while."""
-        seen, since = -1, time.monotonic()
-        while time.monotonic() < since + 2 * PATIENCE**0.5:
-            if len(self.frames) != seen:
-                seen, since = len(self.frames), time.monotonic()
-            time.sleep(0.1)
+    def count(self):
+        """Of all that the interface has received; the kernel tells what it dropped once."""
+        told = self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
+        self.dropped += struct.unpack("II", told)[1]
+        return len(self.frames) + self.dropped
 
     def end(self):
         self.ended = True
         self.join()
-        told = self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
-        _, self.dropped = struct.unpack("II", told)
+        self.count()
         self.socket.close()
 
 
@@ -136,6 +135,34 @@ class Net:
         self.s.pcap("given.pcap", frames)
         path = str(self.s.path / "given.pcap")
         self.src.run("tcpreplay", "-q", "-i", "p0", f"--pps={rate}", path)
+
+    def stats(self, run):
+        """The lane and the ports by name, as they are now."""
+        r = self.s.command("stats", "--name", run.name, "--json")
+        check_equal(r.status, CLEAN, f"status of stats: {r.told()}")
+        report = json.loads(r.stdout)
+        return report["lanes"][0], {p["name"]: p for p in report["ports"]}
+
+    def settled(self, run, capture):
+        """Returns once all that reached in0 is accounted for and all that left out0 is captured,
+        or nothing of that has changed for a while."""
+        seen, since = None, time.monotonic()
+        while time.monotonic() < since + 2 * PATIENCE**0.5:
+            ln, ports = self.stats(run)
+            taken = ln["rx_packets"] + ports["in"]["rx_missed"] + ports["in"]["rx_nombuf"]
+            now = (self.mill.counter("in0", "rx_packets"), taken, ln["in_flight"],
+                   self.mill.counter("out0", "tx_packets"), capture.count())  # fmt: skip
+            if now[0] == now[1] and now[2] == 0 and now[3] == now[4]:
+                return
+            if now != seen:
+                seen, since = now, time.monotonic()
+            time.sleep(0.1)
+
+    def until_link(self, run, port, state):
+        end = time.monotonic() + 5 * PATIENCE
+        while self.stats(run)[1][port]["link"] != state:
+            check(time.monotonic() < end, f"the link of {port} is not told to be {state}")
+            time.sleep(0.1)
 
     def judge_way(self, r, capture, given):
         """From the sender to the far side: what is not there is in a counter."""
@@ -213,7 +240,7 @@ def carry(s, count, rate, *, mtu=1500, enough, **keys):
     run = net.start(net.config(mtu=mtu, **keys)).until_running()
     capture = Capture(net.dst, "p0")
     net.replay(given, rate)
-    capture.settled()
+    net.settled(run, capture)
     run.signal(signal.SIGTERM)
     r = run.wait(reason="signal")
     capture.end()
@@ -254,7 +281,7 @@ def more_than_the_lane_can_take_is_counted_by_the_port_as_missed(s):
     run.signal(signal.SIGCONT)
     time.sleep(0.5)
     net.replay(given[10_000:], int(5000 / PATIENCE))
-    capture.settled()
+    net.settled(run, capture)
     run.signal(signal.SIGTERM)
     r = run.wait(reason="signal")
     capture.end()
@@ -305,7 +332,7 @@ def frames_that_the_sender_left_uncut_are_dropped_by_name(s):
         uncut.sendto(bytes(1400 * pieces), ("10.9.0.2", 9))
     uncut.sendto(bytes(1400), ("10.9.0.2", 9))
     uncut.close()
-    capture.settled()
+    net.settled(run, capture)
     run.signal(signal.SIGTERM)
     r = run.wait(reason="signal")
     capture.end()
@@ -353,9 +380,9 @@ def a_link_that_goes_down_costs_named_packets_and_comes_back(s):
         capture = Capture(net.dst, "p0")
         for part, state in ((given[:2000], "up"), (given[2000:4000], "down"), (given[4000:], "up")):
             net.mill.ip("link", "set", interface, state)
-            capture.settled()
+            net.until_link(run, interface[:-1], state)
             net.replay(part, int(4000 / PATIENCE))
-        capture.settled()
+            net.settled(run, capture)
         run.signal(signal.SIGTERM)
         r = run.wait(reason="signal")
         capture.end()
