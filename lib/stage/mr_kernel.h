@@ -48,14 +48,15 @@
 #include "mr_stage_filter.cu"
 
 #if defined(__CUDA_ARCH__)
-#define MR_KERNEL_SHARED __shared__
+#define MR_KERNEL_SHARED(what) __shared__ what
 #define MR_KERNEL_WARP 32u
 #else
 #include "mr_sim_image.h"
 
 #include <sched.h>
 #include <time.h>
-#define MR_KERNEL_SHARED
+/* The only thread writes it before it reads it, which a compiler may not see. */
+#define MR_KERNEL_SHARED(what) what = 0
 #define MR_KERNEL_WARP 1u
 #endif
 
@@ -539,7 +540,8 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 {
 	const struct mr_worker_map *map =
 		(const struct mr_worker_map *)(uintptr_t)l->map + b->index;
-	MR_KERNEL_SHARED uint32_t left, generation;
+	MR_KERNEL_SHARED(uint32_t left);
+	MR_KERNEL_SHARED(uint32_t generation);
 	struct mr_worker w;
 
 	mr_kernel_worker_init(&w, l, b->index);
