@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_cmd_doctor.h"
 
+#include "mr_http.h"
 #include "mr_plan.h"
 #include "mr_report.h"
 #include "mr_setup_reload.h"
@@ -281,7 +282,7 @@ static _Noreturn void leave(int status)
 	_exit(status);
 }
 
-static int run(const struct options *o, const struct job *job)
+static int run_lanes(const struct options *o, const struct job *job, struct mr_http *http)
 {
 	const struct mr_plan *plan = &job->plan;
 	struct mr_setup *s;
@@ -302,6 +303,9 @@ static int run(const struct options *o, const struct job *job)
 			leave(MR_EXIT_GPU);
 		return status;
 	}
+	/* From here on this thread keeps off the lanes' cores, and the server's does. */
+	if (http != NULL && mr_http_serve(http, &err) < 0)
+		fprintf(stderr, "millrace: %s\n", err.msg);
 	start_ns = mr_clock_ns();
 	fprintf(stderr, "millrace: '%s' runs %u lane%s\n", plan->name, plan->lanes_count,
 		plan->lanes_count == 1 ? "" : "s");
@@ -327,6 +331,20 @@ static int run(const struct options *o, const struct job *job)
 	if (err.msg[0] != '\0')
 		fprintf(stderr, "millrace: %s\n", err.msg);
 	leave(status == MR_EXIT_CLEAN ? MR_EXIT_GPU : status);
+}
+
+static int run(const struct options *o, const struct job *job)
+{
+	struct mr_http *http = NULL;
+	struct mr_err err = {0};
+	int status;
+
+	if (job->plan.http_listen[0] != '\0' &&
+		mr_http_open(job->plan.http_listen, job->plan.http_users, &http, &err) < 0)
+		return mr_cmd_fail(o->config, o->json, err.msg, MR_EXIT_FAILURE);
+	status = run_lanes(o, job, http);
+	mr_http_close(http);
+	return status;
 }
 
 int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)

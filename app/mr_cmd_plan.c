@@ -112,6 +112,9 @@ void mr_cmd_print_plan(const struct mr_plan *p)
 		printf("  kernels          poll without a pause\n");
 	if (p->stall_ms > 0)
 		printf("  stall            what stands still for %u ms has failed\n", p->stall_ms);
+	if (p->http_listen[0] != '\0')
+		printf("  http             %s, %s\n", p->http_listen,
+			p->http_users[0] != '\0' ? p->http_users : "no users");
 	printf("  log              %s\n", levels[p->log_level]);
 	for (uint32_t i = 0; i < p->warnings_count; i++)
 		printf("warning: %s\n", p->warnings[i]);
@@ -217,11 +220,13 @@ json_t *mr_cmd_plan_json(const struct mr_plan *p)
 	for (uint32_t i = 0; i < p->warnings_count; i++)
 		json_array_append_new(warnings, mr_cmd_json_text(p->warnings[i]));
 	return json_pack(
-		"{s:s, s:{s:b, s:I, s:o}, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:s, s:o}",
+		"{s:s, s:{s:b, s:I, s:o}, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:{s:s, s:s}, "
+		"s:s, s:o}",
 		"name", p->name, "eal", "hugepages", p->hugepages, "memory_mib",
 		(json_int_t)p->eal_memory_mib, "args", args, "devices", devices, "ports", ports,
 		"lanes", lanes, "drain_ms", (json_int_t)p->drain_ms, "host_timeout_ms",
 		(json_int_t)p->host_timeout_ms, "backoff_ns", (json_int_t)p->backoff_ns, "stall_ms",
-		(json_int_t)p->stall_ms, "driver_ms", (json_int_t)p->driver_ms, "log_level",
-		levels[p->log_level], "warnings", warnings);
+		(json_int_t)p->stall_ms, "driver_ms", (json_int_t)p->driver_ms, "http", "listen",
+		p->http_listen, "users", p->http_users, "log_level", levels[p->log_level],
+		"warnings", warnings);
 }

@@ -248,6 +248,8 @@ void mr_config_free(struct mr_config *cfg)
 	for (uint32_t i = 0; i < cfg->lanes_count; i++)
 		free_lane(&cfg->lanes[i]);
 	free(cfg->lanes);
+	free(cfg->http_listen);
+	free(cfg->http_users);
 	for (uint32_t i = 0; cfg->lines != NULL && i < cfg->lines->count; i++)
 		free(cfg->lines->at[i].key);
 	free(cfg->lines);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_plan_priv.h"
 
+#include "mr_listen.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,6 +59,29 @@ void mr_plan_name(struct mr_plan_work *w, const char *name)
 	memcpy(w->plan->name, name, bytes);
 }
 
+static void plan_http(struct mr_plan_work *w)
+{
+	const char *listen = w->cfg->http_listen, *users = w->cfg->http_users;
+	struct mr_listen l;
+	struct mr_err err;
+
+	if (users != NULL && listen == NULL)
+		mr_plan_refuse(w, "http.users", "set http.listen too, or leave it out",
+			"users are of no use without a server");
+	if (listen == NULL)
+		return;
+	if (mr_listen_parse(listen, &l, &err) < 0)
+		mr_plan_refuse(w, "http.listen",
+			"write 127.0.0.1:9467, [::1]:9467 or unix:/run/millrace/http", "'%s' %s",
+			listen, err.msg);
+	else if (l.public && users == NULL)
+		mr_plan_refuse(w, "http.listen",
+			"listen on 127.0.0.1, or set http.users to a file of who may ask",
+			"'%s' would tell everybody on the network of this instance", listen);
+	snprintf(w->plan->http_listen, MR_TEXT_MAX, "%s", listen);
+	snprintf(w->plan->http_users, MR_TEXT_MAX, "%s", users != NULL ? users : "");
+}
+
 int mr_plan_build(const struct mr_config *cfg, const struct mr_host *host, const char *name,
 	struct mr_plan *ret_plan, struct mr_problems *problems)
 {
@@ -72,6 +97,7 @@ int mr_plan_build(const struct mr_config *cfg, const struct mr_host *host, const
 	ret_plan->readback = cfg->readback;
 	ret_plan->alarm = cfg->alarm;
 	ret_plan->log_level = cfg->log_level;
+	plan_http(&w);
 	mr_plan_name(&w, name);
 	mr_plan_devices(&w);
 	mr_plan_ports(&w);

@@ -155,6 +155,7 @@ struct mr_plan {
 	/* Without lanes: one ordinary pool of host memory for every port. */
 	uint32_t host_buffers, host_element_bytes, host_cache;
 	uint32_t drain_ms, host_timeout_ms, log_level;
+	char http_listen[MR_TEXT_MAX], http_users[MR_TEXT_MAX]; /* "" none */
 	uint32_t backoff_ns; /* of kernels, between polls; 0: none */
 	uint32_t stall_ms;   /* 0: as the device needs */
 	uint32_t driver_ms;  /* 0: no limit */

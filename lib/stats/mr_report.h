@@ -147,6 +147,12 @@ MR_MUST_USE int mr_report_serve(const struct mr_report_source *src, struct mr_er
 void mr_report_unserve(void);
 
 /*
+ * mr_report_now is mr_report_json of the source that is served, or NULL where there is none
+ * or memory is short. Any thread.
+ */
+json_t *mr_report_now(void);
+
+/*
  * mr_report_fetch asks the running instance `name` over its telemetry socket
  * and rebuilds the JSON of mr_report_json. -ENOENT: no such instance;
  * -ETIMEDOUT, -EPROTO, -ECONNRESET: it does not answer as one does.

@@ -443,6 +443,16 @@ out:
 	return rc;
 }
 
+json_t *mr_report_now(void)
+{
+	json_t *report;
+
+	pthread_mutex_lock(&served.lock);
+	report = served.serving ? mr_report_json(&served.src) : NULL;
+	pthread_mutex_unlock(&served.lock);
+	return report;
+}
+
 void mr_report_unserve(void)
 {
 	pthread_mutex_lock(&served.lock);

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_http_priv.h"
+
+#include "mr_base.h"
+#include "mr_listen.h"
+#include "mr_report.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CONNECTION_BYTES 32768u
+#define LOCAL_MODE 0660
+
+struct mr_http {
+	struct MHD_Daemon *daemon; /* NULL until it serves; owns the socket then */
+	struct mr_http_users *users;
+	struct mr_listen listen;
+	int fd;
+	bool bound;
+	/* Of the daemon's thread alone. */
+	uint64_t made_ns;
+	json_t *report; /* NULL: none is served */
+	char *metrics, *status;
+};
+
+static void forget(struct mr_http *h)
+{
+	json_decref(h->report);
+	free(h->metrics);
+	free(h->status);
+	h->report = NULL;
+	h->metrics = h->status = NULL;
+}
+
+static void renew(struct mr_http *h)
+{
+	uint64_t now = mr_clock_ns();
+
+	if (h->made_ns != 0 && now - h->made_ns < MR_HTTP_REPORT_MS * 1000000ull)
+		return;
+	forget(h);
+	h->made_ns = now;
+	h->report = mr_report_now();
+	if (h->report == NULL)
+		return;
+	h->metrics = mr_report_prometheus(h->report);
+	h->status = json_dumps(h->report, JSON_COMPACT);
+}
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text != NULL ? text : "unknown";
+}
+
+/* The first device that is not healthy, in words; "" if all are. */
+static void judge_devices(const struct mr_http *h, char *why, size_t size)
+{
+	const json_t *d;
+	size_t i;
+
+	json_array_foreach(json_object_get(h->report, "devices"), i, d)
+		if (why[0] == '\0' && strcmp(text_of(d, "health"), "healthy") != 0)
+			snprintf(why, size, "device %s is %s", text_of(d, "name"),
+				text_of(d, "health"));
+}
+
+static void judge_lanes(const struct mr_http *h, char *why, size_t size)
+{
+	const json_t *l;
+	size_t i;
+
+	json_array_foreach(json_object_get(h->report, "lanes"), i, l) {
+		if (why[0] != '\0')
+			return;
+		if (strcmp(text_of(l, "state"), "run") != 0)
+			snprintf(why, size, "lane %s is in state %s", text_of(l, "name"),
+				text_of(l, "state"));
+		else if (strcmp(text_of(l, "path_verdict"), "unproven") == 0)
+			snprintf(why, size, "the path of lane %s is unproven", text_of(l, "name"));
+	}
+}
+
+static enum MHD_Result reply(struct MHD_Connection *c, unsigned int status, const char *type,
+	const char *text, const char *header, const char *value)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(
+		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+	enum MHD_Result rc;
+
+	if (r == NULL)
+		return MHD_NO;
+	MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+	if (header != NULL)
+		MHD_add_response_header(r, header, value);
+	rc = MHD_queue_response(c, status, r);
+	MHD_destroy_response(r);
+	return rc;
+}
+
+static enum MHD_Result say(struct MHD_Connection *c, unsigned int status, const char *sentence)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "%s\n", sentence);
+	return reply(c, status, "text/plain; charset=utf-8", line, NULL, NULL);
+}
+
+static enum MHD_Result verdict(struct MHD_Connection *c, const char *good, const char *why)
+{
+	return why[0] == '\0' ? say(c, MHD_HTTP_OK, good)
+			      : say(c, MHD_HTTP_SERVICE_UNAVAILABLE, why);
+}
+
+static enum MHD_Result route(struct mr_http *h, struct MHD_Connection *c, const char *url)
+{
+	char why[256] = "";
+	bool health = strcmp(url, "/healthz") == 0, ready = strcmp(url, "/readyz") == 0;
+	bool metrics = strcmp(url, "/metrics") == 0;
+
+	if (!health && !ready && !metrics && strcmp(url, "/api/v1/status") != 0)
+		return say(c, MHD_HTTP_NOT_FOUND,
+			"there are /metrics, /api/v1/status, /healthz and /readyz");
+	renew(h);
+	if (h->report == NULL)
+		return say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "no lane runs");
+	judge_devices(h, why, sizeof(why));
+	if (health)
+		return verdict(c, "healthy", why);
+	judge_lanes(h, why, sizeof(why));
+	if (ready)
+		return verdict(c, "ready", why);
+	if (h->metrics == NULL || h->status == NULL)
+		return say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory for a report");
+	return metrics ? reply(c, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
+				 h->metrics, NULL, NULL)
+		       : reply(c, MHD_HTTP_OK, "application/json", h->status, NULL, NULL);
+}
+
+static enum mr_http_access ask(struct mr_http *h, struct MHD_Connection *c)
+{
+	enum mr_http_access access;
+	char *password = NULL;
+	char *name;
+
+	if (h->users == NULL)
+		return MR_HTTP_GRANTED;
+	name = MHD_basic_auth_get_username_password(c, &password);
+	access = mr_http_users_ask(h->users, name, password, mr_clock_ns());
+	MHD_free(name);
+	MHD_free(password);
+	return access;
+}
+
+static enum MHD_Result answer(void *http, struct MHD_Connection *c, const char *url,
+	const char *method, const char *version, const char *upload, size_t *upload_bytes,
+	void **seen)
+{
+	static int once;
+	bool head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+
+	(void)version;
+	(void)upload;
+	/* The first call is for the headers; what comes as a body is not wanted. */
+	if (*seen == NULL) {
+		*seen = &once;
+		return MHD_YES;
+	}
+	if (*upload_bytes != 0) {
+		*upload_bytes = 0;
+		return MHD_YES;
+	}
+	switch (ask(http, c)) {
+	case MR_HTTP_GRANTED:
+		break;
+	case MR_HTTP_LATER:
+		return reply(c, MHD_HTTP_TOO_MANY_REQUESTS, "text/plain; charset=utf-8",
+			"too many wrong passwords\n", MHD_HTTP_HEADER_RETRY_AFTER, "1");
+	default:
+		return reply(c, MHD_HTTP_UNAUTHORIZED, "text/plain; charset=utf-8",
+			"name and password are needed\n", MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+			"Basic realm=\"millrace\", charset=\"UTF-8\"");
+	}
+	if (!head && strcmp(method, MHD_HTTP_METHOD_GET) != 0)
+		return reply(c, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain; charset=utf-8",
+			"nothing can be changed here\n", MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	return route(http, c, url);
+}
+
+/* A socket file that a killed instance left refuses connections, and is in the way. */
+static void clear_left(const struct mr_listen *l)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && connect(fd, &l->addr.any, l->bytes) != 0 && errno == ECONNREFUSED)
+		unlink(l->addr.local.sun_path);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int bind_socket(struct mr_http *h)
+{
+	bool local = h->listen.addr.any.sa_family == AF_UNIX;
+	int on = 1;
+
+	if (local)
+		clear_left(&h->listen);
+	h->fd = socket(h->listen.addr.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (h->fd < 0 || setsockopt(h->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+		bind(h->fd, &h->listen.addr.any, h->listen.bytes) != 0)
+		return -errno;
+	h->bound = true;
+	if (local && chmod(h->listen.addr.local.sun_path, LOCAL_MODE) != 0)
+		return -errno;
+	return listen(h->fd, (int)MR_HTTP_CONNECTIONS) != 0 ? -errno : 0;
+}
+
+int mr_http_open(
+	const char *listen, const char *users, struct mr_http **ret_http, struct mr_err *err)
+{
+	struct mr_http *h = calloc(1, sizeof(*h));
+	struct mr_err why = {0};
+	int rc;
+
+	if (h == NULL)
+		return mr_err_set(err, -ENOMEM, "out of memory for the HTTP server");
+	h->fd = -1;
+	rc = mr_listen_parse(listen, &h->listen, &why);
+	if (rc < 0)
+		mr_err_set(err, rc, "http.listen '%s' %s", listen, why.msg);
+	if (rc == 0 && users[0] != '\0')
+		rc = mr_http_users_read(users, &h->users, err);
+	if (rc == 0) {
+		rc = bind_socket(h);
+		if (rc < 0)
+			mr_err_set(err, rc, "cannot listen on '%s' (http.listen): %s%s", listen,
+				strerror(-rc), rc == -EADDRINUSE ? "; another program does" : "");
+	}
+	if (rc == 0)
+		*ret_http = h;
+	else
+		mr_http_close(h);
+	return rc;
+}
+
+int mr_http_serve(struct mr_http *h, struct mr_err *err)
+{
+	h->daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL,
+		answer, h, MHD_OPTION_LISTEN_SOCKET, h->fd, MHD_OPTION_CONNECTION_LIMIT,
+		MR_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, MR_HTTP_IDLE_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+	if (h->daemon == NULL)
+		return mr_err_set(
+			err, -EAGAIN, "the HTTP server does not start: %s", strerror(errno));
+	return 0;
+}
+
+void mr_http_close(struct mr_http *h)
+{
+	if (h == NULL)
+		return;
+	if (h->daemon != NULL)
+		MHD_stop_daemon(h->daemon);
+	else if (h->fd >= 0)
+		close(h->fd);
+	if (h->bound && h->listen.addr.any.sa_family == AF_UNIX)
+		unlink(h->listen.addr.local.sun_path);
+	forget(h);
+	mr_http_users_free(h->users);
+	free(h);
+}

@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The HTTP server of a running instance: what it tells, whom, and what cannot disturb it."""
+import base64
+import http.client
+import json
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from harness import (
+    CLEAN, CONFIG, FAILURE, PATIENCE, case, check, check_equal, config, fewer, lane, main,
+)  # fmt: skip
+
+TYPES = {"/metrics": "text/plain; version=0.0.4; charset=utf-8", "/api/v1/status": "application/json"}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def quiet(listen, device="sim", users=None, **keys):
+    """A lane that nothing comes to."""
+    told = {"listen": listen, **({"users": str(users)} if users else {})}
+    return config({"p0": "net_ring0"}, [lane("l0", "p0", "p0")], device, region="16MiB", http=told, **keys)
+
+
+def busy(listen):
+    return config({"p0": "net_null0,size=64,copy=0"}, [lane("l0", "p0", "p0")], region="16MiB", http={"listen": listen})
+
+
+class Local(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=10 * PATIENCE)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def get(where, url, method="GET", user=None, body=None):
+    """Status, headers and text; where is a port or the path of a socket."""
+    if isinstance(where, int):
+        c = http.client.HTTPConnection("127.0.0.1", where, timeout=10 * PATIENCE)
+    else:
+        c = Local(str(where))
+    headers = {}
+    if user is not None:
+        headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
+    try:
+        c.request(method, url, body, headers)
+        r = c.getresponse()
+        return r.status, r.headers, r.read().decode()
+    finally:
+        c.close()
+
+
+def stop(run):
+    run.signal()
+    return run.wait(CLEAN, "signal")
+
+
+def resident_kib(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def families(text):
+    return sorted(l.split()[2] for l in text.splitlines() if l.startswith("# TYPE "))
+
+
+@case
+def it_tells_what_stats_tells(s):
+    port = free_port()
+    run = s.start(quiet(f"127.0.0.1:{port}"), name="told").until_running()
+    for url, kind in TYPES.items():
+        status, headers, text = get(port, url)
+        check_equal((status, headers["Content-Type"], headers["Cache-Control"]), (200, kind, "no-store"), url)
+        check_equal(get(port, url, "HEAD")[0::2], (200, ""), f"HEAD {url}")
+        if url == "/metrics":
+            stats = s.command("stats", "--name", "told", "--prometheus").stdout
+            check_equal(families(text), families(stats), "families")
+        else:
+            stats = json.loads(s.command("stats", "--name", "told", "--json").stdout)
+            check_equal(sorted(json.loads(text)), sorted(stats), "members")
+    check_equal(get(port, "/healthz")[0::2], (200, "healthy\n"), "health")
+    check_equal(get(port, "/readyz")[0::2], (200, "ready\n"), "readiness")
+    check_equal(get(port, "/nothing")[0], 404, "a path that is none")
+    status, headers, _ = get(port, "/metrics", "POST", body="x" * 100000)
+    check_equal((status, headers["Allow"]), (405, "GET, HEAD"), "POST")
+    stop(run)
+    with socket.socket() as c:
+        check(c.connect_ex(("127.0.0.1", port)) != 0, "it listens after the end")
+
+
+@case
+def a_path_that_is_no_longer_proven_is_not_ready(s):
+    port = free_port()
+    run = s.start(quiet(f"127.0.0.1:{port}", "sim,fault=revoke@1500", proof={"alarm": "go_on"})).until_running()
+    until = time.monotonic() + 20 * PATIENCE
+    told = (0, "")
+    while time.monotonic() < until and told[0] != 503:
+        status, _, text = get(port, "/readyz")
+        told = (status, text)
+        time.sleep(0.1)
+    check_equal(told, (503, "the path of lane l0 is unproven\n"), "readiness")
+    check_equal(get(port, "/healthz")[0], 200, "health")
+    check("millrace_path_proven" in get(port, "/metrics")[2], "no metric of it")
+    stop(run)
+
+
+def user_file(s, name, text, mode=0o600):
+    path = pathlib.Path(s.write(name, text))
+    path.chmod(mode)
+    return path
+
+
+@case
+def only_users_are_told(s):
+    secret = subprocess.run(["openssl", "passwd", "-6", "right"], capture_output=True, text=True, check=True)
+    users = user_file(s, "users", f"# who may ask\n\nanne:{secret.stdout.strip()}\n")
+    port = free_port()
+    run = s.start(quiet(f"0.0.0.0:{port}", users=users)).until_running()
+    for url in ("/metrics", "/readyz", "/nothing"):
+        status, headers, text = get(port, url)
+        check_equal((status, "millrace_" in text), (401, False), f"{url} to nobody in particular")
+        check("Basic" in headers["WWW-Authenticate"], "no challenge")
+    check_equal(get(port, "/metrics", user="anne:right")[0], 200, "the right password")
+    time.sleep(1)
+    statuses = [get(port, "/metrics", user=u)[0] for u in ("anne:wrong", "bob:right", "anne:", ":", "anne:righ", "a:b", "c:d")]
+    check_equal(statuses[:4], [401] * 4, "wrong passwords")
+    check_equal(statuses[-1], 429, "one guess too many")
+    check_equal(get(port, "/metrics", user="anne:right")[0], 200, "who is known is not told to wait")
+    stop(run)
+
+
+@case
+def what_is_wrong_with_the_server_is_told_before_lanes_run(s):
+    for listen, words in (("0.0.0.0:9", "tell everybody"), ("[::]:9", "tell everybody"),
+        ("localhost:9", "in numbers"), ("127.0.0.1", "ADDRESS:PORT"), ("127.0.0.1:0", "ADDRESS:PORT"),
+        ("127.0.0.1:65536", "ADDRESS:PORT"), ("[::1:9", "in numbers"), ("unix:here", "from the root"),
+        ("unix:/" + "x" * 110, "a socket takes")):  # fmt: skip
+        r = s.command("check", "--no-host", s.write("wrong.yaml", quiet(listen)))
+        check_equal(r.status, CONFIG, f"{listen}: {r.told()}")
+        check(words in r.stderr and "http.listen" in r.stderr, f"{listen}: {r.stderr}")
+    good = "anne:$6$saltsalt$" + "x" * 86 + "\n"
+    for text, mode, words in ((good, 0o604, "chmod o="), ("anne\n", 0o600, ":1: is not NAME:HASH"),
+        (good + "bob:plain\n", 0o600, ":2: the hash of 'bob'"), ("# none\n", 0o600, "names no user"),
+        ("x" * 600, 0o600, "longer than"), (None, 0, "No such file")):  # fmt: skip
+        users = user_file(s, "bad", text, mode) if text is not None else s.path / "gone"
+        r = s.start(quiet(f"127.0.0.1:{free_port()}", users=users)).wait(FAILURE)
+        check(words in r.stderr, f"{words!r}: {r.stderr}")
+
+
+@case
+def an_address_in_use_is_a_sentence_and_a_socket_left_behind_none(s):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        r = s.start(quiet(f"127.0.0.1:{other.getsockname()[1]}")).wait(FAILURE)
+        check("another program does" in r.stderr, r.stderr)
+    path = s.path / "http"
+    run = s.start(quiet(f"unix:{path}"), name="killed").until_running()
+    check_equal(get(path, "/readyz")[0], 200, "over a UNIX socket")
+    r = s.start(quiet(f"unix:{path}"), name="second").wait(FAILURE)
+    check("another program does" in r.stderr, r.stderr)
+    check_equal(get(path, "/readyz")[0], 200, "after the second was refused")
+    run.signal(signal.SIGKILL)
+    run.ended()
+    check(path.exists(), "nothing was left behind")
+    run = s.start(quiet(f"unix:{path}"), name="next").until_running()
+    check_equal(get(path, "/readyz")[0], 200, "after a kill")
+    stop(run)
+    check(not path.exists(), "a socket is left behind")
+
+
+@case
+def no_client_disturbs_it(s):
+    """Malformed, slow, silent, many: it answers the next one, in bounded memory."""
+    port = free_port()
+    run = s.start(busy(f"127.0.0.1:{port}")).until_running()
+    for _ in range(50):
+        get(port, "/metrics")
+    before = resident_kib(run.process.pid)
+    for text in (b"\0" * 1000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET " + b"/" * 100000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n", b"GET /metrics HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"GET /%ff%00 HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):  # fmt: skip
+        with socket.create_connection(("127.0.0.1", port), 10) as c:
+            try:
+                c.sendall(text)
+                c.shutdown(socket.SHUT_WR)
+                c.settimeout(10)
+                c.recv(4096)
+            except OSError:
+                pass
+        check_equal(get(port, "/healthz")[0], 200, f"after {text[:40]!r}")
+    silent = []
+    for _ in range(fewer(1000, "silent connections")):
+        c = socket.socket()
+        c.setblocking(False)
+        c.connect_ex(("127.0.0.1", port))
+        silent.append(c)
+    began = time.monotonic()
+    for c in silent:
+        c.close()
+    check_equal(get(port, "/healthz")[0], 200, "after silent ones")
+    check(time.monotonic() - began < 30 * PATIENCE, "silent ones hold it up")
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for _ in range(fewer(10000, "requests")):
+        c.request("GET", "/metrics")
+        check_equal(len(c.getresponse().read()) > 1000, True, "an answer")
+    c.close()
+    grown = resident_kib(run.process.pid) - before
+    print(f"     resident memory grew by {grown} KiB", flush=True)
+    check(grown < 8192 * PATIENCE, f"resident memory grew by {grown} KiB")
+    r = stop(run)
+    check(r.lane()["rx_packets"] > 0 and r.drops() == {}, "the lane")
+
+
+sys.exit(main())
