@@ -152,7 +152,7 @@ struct mr_config {
 	uint32_t driver_ms;       /* longest driver call at the start or the end; 0: no limit */
 	enum mr_readback readback;
 	enum mr_alarm alarm;
-	char *http_listen, *http_users; /* NULL: none */
+	char *http_listen, *http_users; /* NULL or "": none */
 	uint32_t log_level;             /* 0 error, 1 warning, 2 info, 3 debug */
 	/* Key path to line, for errors found later (by the plan). */
 	struct mr_config_lines *lines;

@@ -61,25 +61,26 @@ void mr_plan_name(struct mr_plan_work *w, const char *name)
 
 static void plan_http(struct mr_plan_work *w)
 {
-	const char *listen = w->cfg->http_listen, *users = w->cfg->http_users;
+	const char *listen = w->cfg->http_listen != NULL ? w->cfg->http_listen : "";
+	const char *users = w->cfg->http_users != NULL ? w->cfg->http_users : "";
 	struct mr_listen l;
 	struct mr_err err;
 
-	if (users != NULL && listen == NULL)
+	if (users[0] != '\0' && listen[0] == '\0')
 		mr_plan_refuse(w, "http.users", "set http.listen too, or leave it out",
 			"users are of no use without a server");
-	if (listen == NULL)
+	if (listen[0] == '\0')
 		return;
 	if (mr_listen_parse(listen, &l, &err) < 0)
 		mr_plan_refuse(w, "http.listen",
 			"write 127.0.0.1:9467, [::1]:9467 or unix:/run/millrace/http", "'%s' %s",
 			listen, err.msg);
-	else if (l.public && users == NULL)
+	else if (l.public && users[0] == '\0')
 		mr_plan_refuse(w, "http.listen",
 			"listen on 127.0.0.1, or set http.users to a file of who may ask",
 			"'%s' would tell everybody on the network of this instance", listen);
 	snprintf(w->plan->http_listen, MR_TEXT_MAX, "%s", listen);
-	snprintf(w->plan->http_users, MR_TEXT_MAX, "%s", users != NULL ? users : "");
+	snprintf(w->plan->http_users, MR_TEXT_MAX, "%s", users);
 }
 
 int mr_plan_build(const struct mr_config *cfg, const struct mr_host *host, const char *name,
