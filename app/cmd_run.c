@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_cmd_doctor.h"
+#include "mr_cmd_notify.h"
 
 #include "mr_http.h"
 #include "mr_plan.h"
@@ -23,6 +24,7 @@ struct options {
 	double duration_s;  /* 0: until told */
 	double idle_exit_s; /* 0: never */
 	bool json;
+	bool strict; /* what could not be read in a check that gates fails it */
 	bool skip[MR_CHECKS_COUNT];
 };
 
@@ -48,7 +50,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	static const struct option longs[] = {{"duration", required_argument, NULL, 'd'},
 		{"idle-exit", required_argument, NULL, 'i'}, {"json", no_argument, NULL, 'j'},
 		{"name", required_argument, NULL, 'n'}, {"skip", required_argument, NULL, 'k'},
-		{NULL, 0, NULL, 0}};
+		{"strict", no_argument, NULL, 's'}, {NULL, 0, NULL, 0}};
 	double *seconds;
 	int c;
 
@@ -71,6 +73,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case 'n':
 			o->name = optarg;
 			break;
+		case 's':
+			o->strict = true;
+			break;
 		case 'k':
 			if (!mr_doctor_take_check(optarg, o->skip))
 				return -EINVAL;
@@ -86,11 +91,11 @@ static int parse_options(int argc, char **argv, struct options *o)
 }
 
 /* What the machine lacks becomes problems; what was not to be looked at goes with the plan. */
-static int preflight(
-	struct mr_doctor *d, struct mr_plan *plan, struct mr_problems *problems, struct mr_err *err)
+static int preflight(struct mr_doctor *d, struct mr_plan *plan, bool strict,
+	struct mr_problems *problems, struct mr_err *err)
 {
 	size_t used = 0;
-	int rc = mr_doctor_judge(d, plan, false, err);
+	int rc = mr_doctor_judge(d, plan, strict, err);
 
 	if (rc != 0)
 		return rc;
@@ -121,7 +126,7 @@ static int load_for(
 	if (rc == 0)
 		rc = mr_setup_check(&job->cfg, &job->plan, problems);
 	if (rc == 0)
-		rc = preflight(d, &job->plan, problems, &err);
+		rc = preflight(d, &job->plan, o->strict, problems, &err);
 	if (rc == 0)
 		job->host = d->facts->host;
 	job->host.facts = NULL; /* they end with the doctor */
@@ -199,8 +204,8 @@ static void reload(struct mr_setup *s)
 }
 
 /* The control thread's work while lanes run, until there is a reason to stop. */
-static struct outcome control(
-	struct mr_setup *s, const struct options *o, uint64_t start_ns, struct mr_err *err)
+static struct outcome control(struct mr_setup *s, const struct options *o, struct mr_notify *n,
+	uint64_t start_ns, struct mr_err *err)
 {
 	uint64_t activity = 0, in_flight = 0, moved_ns = start_ns;
 
@@ -222,6 +227,7 @@ static struct outcome control(
 		if (o->idle_exit_s > 0 && (double)(now - moved_ns) >= o->idle_exit_s * 1e9)
 			return (struct outcome){"idle", MR_EXIT_CLEAN, false};
 		reload(s);
+		mr_notify_turn(n, mr_setup_source(s), now);
 		usleep(MR_SETUP_WATCH_MS * 1000);
 	}
 }
@@ -254,14 +260,20 @@ static int report(
 	return out->status;
 }
 
+struct begun {
+	const struct mr_plan *plan;
+	const struct mr_notify *notify;
+};
+
 /* On real devices a step may take seconds; a signal does not wait for all of them. */
 static bool before_step(void *ctx, const char *step)
 {
-	const struct mr_plan *plan = ctx;
+	const struct begun *b = ctx;
 
 	if (mr_load_relaxed(&mr_cmd_signal_seen) != 0)
 		return false;
-	if (plan->log_level >= LOG_DEBUG)
+	mr_notify_step(b->notify, step);
+	if (b->plan->log_level >= LOG_DEBUG)
 		fprintf(stderr, "millrace: step %s\n", step);
 	return true;
 }
@@ -282,16 +294,18 @@ static _Noreturn void leave(int status)
 	_exit(status);
 }
 
-static int run_lanes(const struct options *o, const struct job *job, struct mr_http *http)
+static int run_lanes(const struct options *o, const struct job *job, struct mr_http *http,
+	struct mr_notify *notify)
 {
 	const struct mr_plan *plan = &job->plan;
+	struct begun begun = {plan, notify};
 	struct mr_setup *s;
 	struct mr_err err = {0};
 	struct outcome out;
 	uint64_t start_ns;
 	int rc, status;
 
-	rc = mr_setup_up(plan, before_step, (void *)(uintptr_t)plan, &s, &err);
+	rc = mr_setup_up(plan, before_step, &begun, &s, &err);
 	if (rc == -ECANCELED) {
 		print_stopped(o, plan);
 		return MR_EXIT_CLEAN;
@@ -311,9 +325,10 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 		plan->lanes_count == 1 ? "" : "s");
 	mr_setup_reload_allow(
 		s, &(struct mr_setup_reload_spec){o->config, &job->cfg, &job->host, o->name});
-	out = control(s, o, start_ns, &err);
+	out = control(s, o, notify, start_ns, &err);
 	if (out.status != MR_EXIT_CLEAN)
 		fprintf(stderr, "millrace: %s\n", err.msg);
+	mr_notify_stopping(notify);
 	rc = mr_setup_stop(s, plan->drain_ms, &mr_cmd_signal_fast, out.fail_closed, &err);
 	/* What a failed device leaves in flight needs no second sentence. */
 	if (rc == -ETIME || (rc < 0 && out.status == MR_EXIT_CLEAN))
@@ -335,15 +350,21 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 
 static int run(const struct options *o, const struct job *job)
 {
+	struct mr_notify *notify = calloc(1, sizeof(*notify));
 	struct mr_http *http = NULL;
 	struct mr_err err = {0};
 	int status;
 
+	if (notify == NULL)
+		return mr_cmd_fail(o->config, o->json, "out of memory", MR_EXIT_FAILURE);
+	mr_notify_init(notify);
 	if (job->plan.http_listen[0] != '\0' &&
 		mr_http_open(job->plan.http_listen, job->plan.http_users, &http, &err) < 0)
-		return mr_cmd_fail(o->config, o->json, err.msg, MR_EXIT_FAILURE);
-	status = run_lanes(o, job, http);
+		status = mr_cmd_fail(o->config, o->json, err.msg, MR_EXIT_FAILURE);
+	else
+		status = run_lanes(o, job, http, notify);
 	mr_http_close(http);
+	free(notify);
 	return status;
 }
 

@@ -14,7 +14,9 @@
 #define STACK_MIN (512u << 10)
 
 static const struct mr_cmd cmds[] = {
-	{"run", "CONFIG [--duration S] [--idle-exit S] [--json] [--name NAME] [--skip ID]",
+	{"run",
+		"CONFIG [--duration S] [--idle-exit S] [--json] [--name NAME] [--strict] [--skip "
+		"ID]",
 		"run the lanes of a configuration until told to stop", mr_cmd_run},
 	{"check", "CONFIG [--json] [--no-host] [--name NAME]",
 		"parse and plan a configuration and print what would be built", mr_cmd_check},
@@ -39,12 +41,16 @@ static const struct mr_cmd cmds[] = {
 		mr_cmd_bench},
 };
 
+static void print_command(FILE *f, const struct mr_cmd *c)
+{
+	fprintf(f, "  millrace %s %s\n      %s\n", c->name, c->usage, c->help);
+}
+
 static void print_help(FILE *f)
 {
 	fprintf(f, "millrace %s: NIC -> GPU memory -> persistent kernel -> NIC\n\n", MR_VERSION);
 	for (size_t i = 0; i < MR_ARRAY_LEN(cmds); i++)
-		fprintf(f, "  millrace %s %s\n      %s\n", cmds[i].name, cmds[i].usage,
-			cmds[i].help);
+		print_command(f, &cmds[i]);
 }
 
 int mr_cmd_usage(const struct mr_cmd *self)
@@ -116,9 +122,14 @@ static int dispatch(int argc, char **argv)
 		printf("millrace %s\n", MR_VERSION);
 		return MR_EXIT_CLEAN;
 	}
-	for (size_t i = 0; i < MR_ARRAY_LEN(cmds); i++)
-		if (strcmp(argv[1], cmds[i].name) == 0)
+	for (size_t i = 0; i < MR_ARRAY_LEN(cmds); i++) {
+		if (strcmp(argv[1], cmds[i].name) != 0)
+			continue;
+		if (argc != 3 || strcmp(argv[2], "--help") != 0)
 			return cmds[i].run(&cmds[i], argc - 1, argv + 1);
+		print_command(stdout, &cmds[i]);
+		return MR_EXIT_CLEAN;
+	}
 	fprintf(stderr, "millrace: '%s' is not a command; see 'millrace --help'\n", argv[1]);
 	return MR_EXIT_USAGE;
 }

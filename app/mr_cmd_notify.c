@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_cmd_notify.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#define LOOK_NS 1000000000ull
+#define FEEDS 4u /* looks within the time that the watchdog gives */
+#define STEP_US 90000000ull
+
+void mr_notify_init(struct mr_notify *n)
+{
+	uint64_t watchdog_us = 0;
+
+	memset(n, 0, sizeof(*n));
+	n->wanted = sd_notify(0, "STATUS=starting") > 0;
+	n->watchdog = n->wanted && sd_watchdog_enabled(0, &watchdog_us) > 0;
+	n->every_ns = LOOK_NS;
+	if (n->watchdog && watchdog_us * 1000 / FEEDS < n->every_ns)
+		n->every_ns = watchdog_us * 1000 / FEEDS;
+}
+
+void mr_notify_step(const struct mr_notify *n, const char *step)
+{
+	if (n->wanted)
+		sd_notifyf(0, "STATUS=starting: %s\nEXTEND_TIMEOUT_USEC=%llu", step, STEP_US);
+}
+
+/* What the lanes have come to since the last look. */
+struct look {
+	bool run, proven, move;
+	uint64_t received, sent, dropped;
+	char name[MR_NAME_MAX]; /* of the first lane that is not proven */
+};
+
+static void look_at(
+	struct mr_notify *n, const struct mr_report_source *src, uint32_t i, struct look *k)
+{
+	struct mr_report_lane *l = &n->lane;
+	uint64_t turns, ended;
+
+	memset(l, 0, sizeof(*l));
+	src->lane(src->ctx, i, l);
+	turns = l->pub.counters.c[MR_C_turns];
+	ended = l->pub.counters.c[MR_C_tx_packets] + mr_counters_dropped(&l->pub.counters);
+	k->run &= strcmp(l->state, "run") == 0;
+	k->move &= turns != n->turns[i] && l->kernel_beats != n->beats[i];
+	k->move &= l->pub.in_flight == 0 || ended != n->ended[i];
+	n->turns[i] = turns;
+	n->ended[i] = ended;
+	n->beats[i] = l->kernel_beats;
+	k->received += l->pub.counters.c[MR_C_rx_packets];
+	k->sent += l->pub.counters.c[MR_C_tx_packets];
+	k->dropped += mr_counters_dropped(&l->pub.counters);
+	if (strcmp(l->path_verdict, "unproven") == 0 && k->proven) {
+		k->proven = false;
+		snprintf(k->name, sizeof(k->name), "%s", l->name);
+	}
+}
+
+void mr_notify_turn(struct mr_notify *n, const struct mr_report_source *src, uint64_t now_ns)
+{
+	struct look k = {.run = true, .proven = true, .move = true};
+	char status[sizeof(n->status)];
+	bool first;
+
+	if (!n->wanted || now_ns - n->looked_ns < n->every_ns)
+		return;
+	/* The first look has nothing to compare with. */
+	first = n->looked_ns == 0;
+	n->looked_ns = now_ns;
+	for (uint32_t i = 0; i < src->lanes && i < MR_LANES_MAX; i++)
+		look_at(n, src, i, &k);
+	k.move |= first;
+	if (!k.run)
+		snprintf(status, sizeof(status), "lanes start");
+	else if (!k.proven)
+		snprintf(status, sizeof(status), "the path of lane %s is unproven", k.name);
+	else if (!k.move)
+		snprintf(status, sizeof(status), "a lane or its kernel stands still");
+	else
+		snprintf(status, sizeof(status),
+			"%u lane%s run%s; packets: %llu received, %llu sent, %llu dropped",
+			src->lanes, src->lanes == 1 ? "" : "s", src->lanes == 1 ? "s" : "",
+			(unsigned long long)k.received, (unsigned long long)k.sent,
+			(unsigned long long)k.dropped);
+	if (k.run && k.proven && !n->ready) {
+		n->ready = true;
+		sd_notify(0, "READY=1");
+	}
+	if (n->watchdog && k.move)
+		sd_notify(0, "WATCHDOG=1");
+	if (strcmp(status, n->status) != 0)
+		sd_notifyf(0, "STATUS=%s", status);
+	memcpy(n->status, status, sizeof(status));
+}
+
+void mr_notify_stopping(const struct mr_notify *n)
+{
+	if (n->wanted)
+		sd_notify(0, "STOPPING=1\nSTATUS=drains");
+}

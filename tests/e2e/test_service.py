@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a run tells the service manager, and the units that deploy/ has for it."""
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+from harness import (
+    CLEAN, CONFIG, GPU, PATIENCE, SOURCE, Skipped, case, check, check_equal, config, lane, main,
+)  # fmt: skip
+
+DEPLOY = SOURCE / "deploy"
+EXPOSURE_MAX = 2.0
+
+
+class Manager:
+    """The socket that a service manager listens on, and what came, with its time."""
+
+    def __init__(self, s, watchdog_s=0.0):
+        self.path = str(s.path / "notify")
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.told = []
+        s.env["NOTIFY_SOCKET"] = self.path
+        s.env.pop("WATCHDOG_USEC", None)
+        if watchdog_s:
+            s.env["WATCHDOG_USEC"] = str(int(watchdog_s * 1e6))
+
+    def listen(self, seconds, until=None):
+        """Takes what comes for so long, or until a line matches."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.socket.settimeout(max(0.01, end - time.monotonic()))
+            try:
+                message = self.socket.recv(4096).decode()
+            except TimeoutError:
+                break
+            self.told += [(time.monotonic(), line) for line in message.splitlines()]
+            if until and any(re.search(until, line) for line in message.splitlines()):
+                return True
+        return False
+
+    def lines(self, pattern):
+        return [line for _, line in self.told if re.search(pattern, line)]
+
+
+def quiet(device="sim", **keys):
+    return config({"p0": "net_ring0"}, [lane("l0", "p0", "p0")], device, region="16MiB", **keys)
+
+
+def busy(device="sim", **keys):
+    return config({"p0": "net_null0,size=64,copy=0"}, [lane("l0", "p0", "p0")], device, region="16MiB", **keys)
+
+
+@case
+def ready_is_told_once_when_lanes_run_and_the_watchdog_is_fed(s):
+    m = Manager(s, watchdog_s=2)
+    run = s.start(quiet())
+    check(m.listen(40 * PATIENCE, "^READY=1"), f"never ready: {m.told}")
+    first = next(i for i, (_, line) in enumerate(m.told) if line == "READY=1")
+    steps = [line for _, line in m.told[:first] if line.startswith("STATUS=starting")]
+    check(len(steps) > 5, f"steps of bring-up: {m.told[:first]}")
+    check(m.lines("^EXTEND_TIMEOUT_USEC="), "no more time is asked for")
+    m.listen(3 * PATIENCE)
+    fed = [at for at, line in m.told if line == "WATCHDOG=1"]
+    check(len(fed) >= 3, f"fed {len(fed)} times in 3 s")
+    check(max(b - a for a, b in zip(fed, fed[1:])) < 2 * PATIENCE, f"fed too late: {fed}")
+    check(any("1 lane runs; packets: 0 received" in l for l in m.lines("^STATUS")), f"{m.lines('^STATUS')}")
+    run.signal()
+    run.wait(CLEAN, "signal")
+    m.listen(0.2)
+    check_equal(len(m.lines("^READY=1")), 1, "READY")
+    check_equal(m.told[-2][1], "STOPPING=1", "the last words")
+
+
+@case
+def a_path_that_is_not_proven_is_never_ready(s):
+    m = Manager(s)
+    run = s.start(quiet("sim,fault=noread", proof={"alarm": "go_on"}))
+    check(m.listen(40 * PATIENCE, "the path of lane l0 is unproven"), f"not said: {m.told} {run.stderr()}")
+    m.listen(2)
+    run.signal()
+    run.wait(CLEAN, "signal")
+    check_equal(m.lines("^READY=1"), [], "READY")
+
+
+@case
+def what_only_lives_does_not_feed_the_watchdog(s):
+    """Kernels that beat and do no work, and ones that stand still, judged by nobody else yet."""
+    for fault in ("idle@0:1500", "stall@0:1500"):
+        m = Manager(s, watchdog_s=2)
+        run = s.start(busy(f"sim,fault={fault}", kernel={"stall_ms": 6000 * int(PATIENCE), "host_timeout_ms": 0}))
+        check(m.listen(40 * PATIENCE, "^READY=1"), f"{fault}: never ready: {m.told}")
+        check(m.listen(20 * PATIENCE, "stands still"), f"{fault}: not seen: {m.told}")
+        before = len(m.lines("^WATCHDOG=1"))
+        m.listen(3)
+        check_equal(len(m.lines("^WATCHDOG=1")), before, f"{fault}: fed all the same")
+        check(before > 0, f"{fault}: it was never fed")
+        run.wait(GPU, "gpu_stalled")
+
+
+@case
+def strict_refuses_what_could_not_be_read(s):
+    """As a service's preflight: unknown is no."""
+    if os.geteuid() != 0:
+        raise Skipped("root alone can hide files from a process")
+    hide = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc/sys && exec "$@"', "sh")
+    found = s.command("doctor", "--json", s.write("strict.yaml", quiet()), prefix=hide)
+    gating = re.search(r'"verdict": ?"UNKNOWN"[^}]*"gating": ?true|"gating": ?true[^}]*"verdict": ?"UNKNOWN"', found.stdout)
+    r = s.start(quiet(), "--strict", "--duration", "1", prefix=hide).ended()
+    check_equal(r.status, CONFIG if gating else CLEAN, f"strict: {r.told()}")
+
+
+@case
+def units_are_sound_and_closed(s):
+    if shutil.which("systemd-analyze") is None:
+        raise Skipped("systemd-analyze is not installed")
+    units = s.path / "units"
+    units.mkdir()
+    for name in ("millrace.service", "millrace-diagnosis.service"):
+        text = (DEPLOY / name).read_text()
+        # The program of this build, so that the check of what is executable holds.
+        (units / name).write_text(text.replace("/usr/bin/millrace ", f"{s.millrace} "))
+    env = dict(os.environ, SYSTEMD_UNIT_PATH=f"{units}:")
+    r = subprocess.run(["systemd-analyze", "verify", units / "millrace.service"], capture_output=True, text=True, env=env)
+    told = [l for l in (r.stdout + r.stderr).splitlines() if "millrace" in l]
+    check_equal(told, [], "systemd-analyze verify")
+    r = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--no-pager", units / "millrace.service"],
+        capture_output=True, text=True, env=env)  # fmt: skip
+    level = re.search(r"exposure level for millrace.service: ([\d.]+)", r.stdout)
+    check(level, f"no exposure level: {r.stdout[-500:]} {r.stderr}")
+    check(float(level[1]) <= EXPOSURE_MAX, f"exposure {level[1]} is above {EXPOSURE_MAX}")
+
+
+@case
+def statuses_of_the_unit_are_those_of_the_program(s):
+    unit = (DEPLOY / "millrace.service").read_text()
+    codes = re.search(r"^RestartForceExitStatus=(.*)$", unit, re.M)[1].split()
+    header = (SOURCE / "app" / "mr_cmd.h").read_text()
+    known = dict(re.findall(r"MR_EXIT_(\w+) = (\d+)", header))
+    again = {v for k, v in known.items() if k not in ("CLEAN", "USAGE", "CONFIG")}
+    check_equal(set(codes), again, "statuses that start it anew")
+    check_equal(re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.M)[1], known["CONFIG"], "status that does not")
+
+
+sys.exit(main())
