@@ -87,15 +87,18 @@ static int status_of(enum mr_check_verdict worst)
 				  : MR_EXIT_CLEAN;
 }
 
-/* The plan for the machine that was read, so that a replayed one is asked what it is asked. */
-static int make_plan(const struct options *o, const struct mr_doctor *d, struct mr_plan *ret_plan,
-	struct mr_problems *problems)
+/* Against the plan for the machine that was read, so that a replayed one is asked the same. */
+static int judge(const struct options *o, struct mr_doctor *d, struct mr_plan *ret_plan,
+	struct mr_problems *problems, struct mr_err *err)
 {
 	struct mr_config cfg = {0};
-	int rc = mr_config_load(o->config, &cfg, problems);
+	int rc;
 
+	if (o->config == NULL)
+		return mr_doctor_judge(d, NULL, o->strict, err);
+	rc = mr_config_load(o->config, &cfg, problems);
 	if (rc == 0)
-		rc = mr_plan_build(&cfg, &d->facts->host, NULL, ret_plan, problems);
+		rc = mr_doctor_plan(d, &cfg, NULL, o->strict, ret_plan, problems, err);
 	mr_config_free(&cfg);
 	return rc;
 }
@@ -146,10 +149,8 @@ static int examine(const struct options *o, struct mr_doctor *d, struct mr_plan 
 	}
 	if (rc == 0)
 		rc = mr_doctor_read(d, &err);
-	if (rc == 0 && o->config != NULL)
-		rc = make_plan(o, d, plan, problems);
 	if (rc == 0)
-		rc = mr_doctor_judge(d, o->config != NULL ? plan : NULL, o->strict, &err);
+		rc = judge(o, d, plan, problems, &err);
 	if (rc == 0 && capture != NULL) {
 		rc = write_capture(capture, o->capture, &err);
 		*ret_status = MR_EXIT_FAILURE;
@@ -187,10 +188,12 @@ int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv)
 		status = refuse(&o, problems, status);
 	} else {
 		status = status_of(mr_checks_worst(d->findings));
-		if (o.json && print_json(mr_doctor_json(d)) != MR_EXIT_CLEAN)
+		if (o.json &&
+			print_json(mr_doctor_json(d, o.config != NULL ? plan : NULL)) !=
+				MR_EXIT_CLEAN)
 			status = MR_EXIT_FAILURE;
 		else if (!o.json)
-			mr_doctor_print(d);
+			mr_doctor_print(d, o.config != NULL ? plan : NULL);
 		mr_doctor_fini(d);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);

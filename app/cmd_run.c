@@ -91,14 +91,10 @@ static int parse_options(int argc, char **argv, struct options *o)
 }
 
 /* What the machine lacks becomes problems; what was not to be looked at goes with the plan. */
-static int preflight(struct mr_doctor *d, struct mr_plan *plan, bool strict,
-	struct mr_problems *problems, struct mr_err *err)
+static int preflight(const struct mr_doctor *d, struct mr_plan *plan, struct mr_problems *problems)
 {
 	size_t used = 0;
-	int rc = mr_doctor_judge(d, plan, strict, err);
 
-	if (rc != 0)
-		return rc;
 	for (uint32_t i = 0; i < MR_CHECKS_COUNT; i++) {
 		const struct mr_finding *f = &d->findings[i];
 
@@ -122,11 +118,11 @@ static int load_for(
 	if (rc == 0)
 		rc = mr_doctor_read(d, &err);
 	if (rc == 0)
-		rc = mr_plan_build(&job->cfg, &d->facts->host, o->name, &job->plan, problems);
+		rc = mr_doctor_plan(d, &job->cfg, o->name, o->strict, &job->plan, problems, &err);
 	if (rc == 0)
 		rc = mr_setup_check(&job->cfg, &job->plan, problems);
 	if (rc == 0)
-		rc = preflight(d, &job->plan, o->strict, problems, &err);
+		rc = preflight(d, &job->plan, problems);
 	if (rc == 0)
 		job->host = d->facts->host;
 	job->host.facts = NULL; /* they end with the doctor */

@@ -102,19 +102,21 @@ static void add_instance(struct mr_needs *n)
 int mr_doctor_judge(
 	struct mr_doctor *d, const struct mr_plan *plan, bool strict, struct mr_err *err)
 {
+	const bool first = d->topology == NULL;
 	struct mr_check_in in;
 
-	d->topology = mr_facts_topology_new(d->facts, err);
+	if (first)
+		d->topology = mr_facts_topology_new(d->facts, err);
 	if (d->topology == NULL)
 		return err->code;
 	if (plan == NULL)
 		mr_needs_general(d->facts, d->topology, d->needs);
 	else
-		mr_doctor_needs(plan, d->facts, d->needs);
+		mr_doctor_needs(plan, 0, plan->lanes_count, d->facts, d->needs);
 	if (plan != NULL && d->ask_instance && d->root.live)
 		add_instance(d->needs);
 	mr_needs_probe(d->needs, &d->probe, d->facts);
-	if (d->watch && (d->needs->gpus_count > 0 || d->needs->nics_count > 0)) {
+	if (first && d->watch && (d->needs->gpus_count > 0 || d->needs->nics_count > 0)) {
 		if (d->root.live)
 			sleep(MR_DOCTOR_WATCH_S);
 		mr_facts_read_later(&d->root, d->facts);
@@ -126,4 +128,86 @@ int mr_doctor_judge(
 	if (strict)
 		mr_checks_be_strict(d->findings);
 	return 0;
+}
+
+static bool lists_another(const struct mr_config_lane *c)
+{
+	return c->path_count > 1 || c->rx_path_count > 1 || c->tx_path_count > 1;
+}
+
+/* Judged of packets in GPU memory alone, and asked of a pinned lane's NIC and GPU as well. */
+static bool is_of_all_paths(uint32_t check)
+{
+	return strcmp(mr_checks[check].id, "devices.nodes") == 0 ||
+		strcmp(mr_checks[check].id, "limits.memlock") == 0;
+}
+
+/*
+ * The first check that fails as the lanes are planned, and would not if none of them were
+ * direct; MR_CHECKS_COUNT: none.
+ */
+static uint32_t what_keeps(const struct mr_doctor *d, struct mr_needs *needs,
+	struct mr_finding with[MR_CHECKS_COUNT], struct mr_finding without[MR_CHECKS_COUNT])
+{
+	const struct mr_check_in in = {d->facts, d->topology, needs};
+	uint32_t i = 0;
+
+	mr_checks_run(&in, with);
+	needs->pairs_count = 0;
+	for (uint32_t k = 0; k < needs->gpus_count; k++)
+		needs->gpus[k].direct = false;
+	for (uint32_t k = 0; k < needs->nics_count; k++)
+		needs->nics[k].direct = false;
+	mr_checks_run(&in, without);
+	while (i < MR_CHECKS_COUNT &&
+		(d->skip[i] || is_of_all_paths(i) || with[i].verdict != MR_FAIL ||
+			without[i].verdict == MR_FAIL))
+		i++;
+	return i;
+}
+
+/* Each lane by itself, since another's pair of devices says nothing about its own. */
+static int find_kept(struct mr_doctor *d, const struct mr_config *cfg, const struct mr_plan *plan,
+	bool *ret_any, struct mr_err *err)
+{
+	struct mr_finding *findings = calloc(2 * (size_t)MR_CHECKS_COUNT, sizeof(*findings));
+	struct mr_needs *needs = calloc(1, sizeof(*needs));
+	int rc = findings == NULL || needs == NULL ? mr_err_set(err, -ENOMEM, "out of memory") : 0;
+
+	*ret_any = false;
+	for (uint32_t i = 0; rc == 0 && i < plan->lanes_count; i++) {
+		uint32_t check;
+
+		if (!lists_another(&cfg->lanes[i]))
+			continue;
+		mr_doctor_needs(plan, i, 1, d->facts, needs);
+		check = what_keeps(d, needs, findings, findings + MR_CHECKS_COUNT);
+		if (check == MR_CHECKS_COUNT)
+			continue;
+		snprintf(d->facts->host.no_direct[i], MR_HOST_WHY_MAX, "%s: %.200s",
+			mr_checks[check].id, findings[check].value);
+		*ret_any = true;
+	}
+	free(findings);
+	free(needs);
+	return rc;
+}
+
+int mr_doctor_plan(struct mr_doctor *d, const struct mr_config *cfg, const char *name, bool strict,
+	struct mr_plan *ret_plan, struct mr_problems *problems, struct mr_err *err)
+{
+	bool again = false;
+	int rc;
+
+	memset(d->facts->host.no_direct, 0, sizeof(d->facts->host.no_direct));
+	rc = mr_plan_build(cfg, &d->facts->host, name, ret_plan, problems);
+	if (rc == 0)
+		rc = mr_doctor_judge(d, ret_plan, strict, err);
+	if (rc == 0)
+		rc = find_kept(d, cfg, ret_plan, &again, err);
+	if (rc == 0 && again)
+		rc = mr_plan_build(cfg, &d->facts->host, name, ret_plan, problems);
+	if (rc == 0 && again)
+		rc = mr_doctor_judge(d, ret_plan, strict, err);
+	return rc;
 }

@@ -37,12 +37,20 @@ MR_MUST_USE int mr_doctor_read(struct mr_doctor *d, struct mr_err *err);
 MR_MUST_USE int mr_doctor_judge(
 	struct mr_doctor *d, const struct mr_plan *plan, bool strict, struct mr_err *err);
 
-/* What a plan asks of a machine. */
-void mr_doctor_needs(
-	const struct mr_plan *plan, const struct mr_host_facts *f, struct mr_needs *ret_needs);
+/*
+ * mr_doctor_plan plans a configuration for the machine that was read, and judges that.
+ * A lane that this machine keeps from being direct, and that lists another path, is planned
+ * with that one; which, and why, is in the plan.
+ */
+MR_MUST_USE int mr_doctor_plan(struct mr_doctor *d, const struct mr_config *cfg, const char *name,
+	bool strict, struct mr_plan *ret_plan, struct mr_problems *problems, struct mr_err *err);
 
-/* The report for people, and as an object (tests/schema/doctor.schema.json). */
-void mr_doctor_print(const struct mr_doctor *d);
-json_t *mr_doctor_json(const struct mr_doctor *d);
+/* What `count` lanes of a plan ask of a machine, from `first` on. */
+void mr_doctor_needs(const struct mr_plan *plan, uint32_t first, uint32_t count,
+	const struct mr_host_facts *f, struct mr_needs *ret_needs);
+
+/* The report for people, and as an object (tests/schema/doctor.schema.json); plan or NULL. */
+void mr_doctor_print(const struct mr_doctor *d, const struct mr_plan *plan);
+json_t *mr_doctor_json(const struct mr_doctor *d, const struct mr_plan *plan);
 
 #endif

@@ -87,7 +87,7 @@ static void print_verdict(const struct mr_doctor *d)
 		count_skipped(d));
 }
 
-void mr_doctor_print(const struct mr_doctor *d)
+void mr_doctor_print(const struct mr_doctor *d, const struct mr_plan *plan)
 {
 	char *text = NULL;
 
@@ -106,6 +106,10 @@ void mr_doctor_print(const struct mr_doctor *d)
 		printf("\n%s", text);
 	free(text);
 	printf("\n");
+	for (uint32_t i = 0; plan != NULL && i < plan->lanes_count; i++)
+		printf("lane '%s': in %s, out %s; %s\n", plan->lanes[i].name,
+			mr_path_name(plan->lanes[i].rx_path), mr_path_name(plan->lanes[i].tx_path),
+			plan->lanes[i].path_why);
 	print_verdict(d);
 }
 
@@ -125,7 +129,22 @@ static json_t *pairs_json(const struct mr_doctor *d)
 	return all;
 }
 
-json_t *mr_doctor_json(const struct mr_doctor *d)
+static json_t *lanes_json(const struct mr_plan *plan)
+{
+	json_t *all = json_array();
+
+	for (uint32_t i = 0; plan != NULL && i < plan->lanes_count; i++) {
+		const struct mr_plan_lane *l = &plan->lanes[i];
+
+		json_array_append_new(all,
+			json_pack("{s:s, s:s, s:s, s:o}", "name", l->name, "rx_path",
+				mr_path_name(l->rx_path), "tx_path", mr_path_name(l->tx_path),
+				"why", mr_cmd_json_text(l->path_why)));
+	}
+	return all;
+}
+
+json_t *mr_doctor_json(const struct mr_doctor *d, const struct mr_plan *plan)
 {
 	json_t *checks = json_array(), *skipped = json_array();
 
@@ -141,7 +160,7 @@ json_t *mr_doctor_json(const struct mr_doctor *d)
 		if (f->skipped)
 			json_array_append_new(skipped, json_string(mr_checks[i].id));
 	}
-	return json_pack("{s:s, s:o, s:o, s:o}", "verdict",
+	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "verdict",
 		mr_check_verdict_name(mr_checks_worst(d->findings)), "checks", checks, "skipped",
-		skipped, "pairs", pairs_json(d));
+		skipped, "pairs", pairs_json(d), "lanes", lanes_json(plan));
 }

@@ -111,8 +111,8 @@ static void add_lane(struct mr_needs *n, const struct mr_host_facts *f, const st
 	}
 }
 
-void mr_doctor_needs(
-	const struct mr_plan *plan, const struct mr_host_facts *f, struct mr_needs *ret_needs)
+void mr_doctor_needs(const struct mr_plan *plan, uint32_t first, uint32_t count,
+	const struct mr_host_facts *f, struct mr_needs *ret_needs)
 {
 	struct mr_needs *n = ret_needs;
 
@@ -122,7 +122,7 @@ void mr_doctor_needs(
 	n->hugepages = plan->hugepages;
 	n->hugepages_bytes = plan->eal_memory_mib << 20;
 	n->locked_bytes = plan->pinned_bytes;
-	for (uint32_t i = 0; i < plan->lanes_count; i++) {
+	for (uint32_t i = first; i < first + count; i++) {
 		n->locked_bytes += plan->lanes[i].copies_bytes +
 			(uint64_t)plan->lanes[i].slots * plan->lanes[i].batch * RING_SLOT_BYTES /
 				64;

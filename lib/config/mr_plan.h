@@ -29,7 +29,8 @@
  * because such a frame would be lost at the far end of the lane.
  *
  * Paths. The first entry of the lane's list that can hold is taken: `direct`
- * cannot where the driver would copy with the CPU into the memory of a real GPU.
+ * cannot where the driver would copy with the CPU into the memory of a real GPU, or
+ * where the host's no_direct says why this machine keeps the lane from it.
  * The plan says what can hold; that it does hold is proven at start-up.
  *
  * Where frames leave by another path than they arrive by, the lane has a second pool in the

@@ -115,10 +115,18 @@ static bool is_software(const struct mr_plan_port *p)
 	return p->kind != MR_PORT_PCI;
 }
 
-/* Whether direct can hold towards a port; if not, why says so. */
-static bool direct_holds(
-	const struct mr_plan_device *d, const struct mr_plan_port *p, char why[MR_TEXT_MAX])
+_Static_assert(MR_HOST_LANES_MAX >= MR_LANES_MAX, "a lane without a place");
+
+/* Whether direct can hold between a lane and a port; if not, why says so. */
+static bool direct_holds(const struct mr_plan_work *w, uint32_t lane, const struct mr_plan_port *p,
+	char why[MR_TEXT_MAX])
 {
+	const struct mr_plan_device *d = &w->plan->devices[w->plan->lanes[lane].device];
+
+	if (w->host->no_direct[lane][0] != '\0') {
+		snprintf(why, MR_TEXT_MAX, "%s", w->host->no_direct[lane]);
+		return false;
+	}
 	if (d->sim || !is_software(p))
 		return true;
 	snprintf(why, MR_TEXT_MAX,
@@ -218,15 +226,14 @@ static void plan_path(struct mr_plan_work *w, uint32_t lane)
 {
 	const struct mr_config_lane *c = &w->cfg->lanes[lane];
 	struct mr_plan_lane *l = &w->plan->lanes[lane];
-	const struct mr_plan_device *d = &w->plan->devices[l->device];
 	struct wish rx = make_wish(c, lane, true);
 	struct wish tx = make_wish(c, lane, false);
 	char rx_why[MR_TEXT_MAX] = "", tx_why[MR_TEXT_MAX] = "";
-	bool rx_holds = direct_holds(d, &w->plan->ports[l->rx_port], rx_why);
+	bool rx_holds = direct_holds(w, lane, &w->plan->ports[l->rx_port], rx_why);
 	bool tx_holds = true;
 
 	for (uint32_t t = 0; t < l->tx_count && tx_holds; t++)
-		tx_holds = direct_holds(d, &w->plan->ports[l->tx[t].port], tx_why);
+		tx_holds = direct_holds(w, lane, &w->plan->ports[l->tx[t].port], tx_why);
 	if (c->rx_path_count == 0 && c->tx_path_count == 0) {
 		/* One list for both: what is taken holds on both sides. */
 		if (!tx_holds && rx_holds)

@@ -138,7 +138,7 @@ void mr_check_gpu_module(const struct mr_check_in *in, struct mr_finding *f)
 			mr_hint(f, "`modprobe nvidia`");
 	} else if (m->driver_state != MR_FACT_KNOWN) {
 		mr_find_unread(f, m->driver_state, "/proc/driver/nvidia/version");
-	} else if (!m->driver_open && mr_check_by_dmabuf(in)) {
+	} else if (!m->driver_open && in->needs->pairs_count > 0 && mr_check_by_dmabuf(in)) {
 		if (mr_find(f, MR_FAIL, "%s, %s: exports no dma-buf", m->driver, flavour))
 			mr_hint(f,
 				"install the open kernel modules: `apt-get install nvidia-open`");

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 
 #define MR_CPUS_MAX 1024u
+#define MR_HOST_LANES_MAX 64u
+#define MR_HOST_WHY_MAX 256u
 
 struct mr_host_facts;
 
@@ -34,6 +36,11 @@ struct mr_host {
 	const struct mr_host_facts *facts;
 	/* False: the machine has such a list and it could not be read, so the widest was taken. */
 	bool online_told, allowed_told;
+	/*
+	 * Why this machine keeps a lane from being direct, by the lane's place in the
+	 * configuration; "" nothing does. Who judges a plan writes it, and plans again.
+	 */
+	char no_direct[MR_HOST_LANES_MAX][MR_HOST_WHY_MAX];
 };
 
 struct mr_root;

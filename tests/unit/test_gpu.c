@@ -403,7 +403,7 @@ static void a_device_that_lies_about_its_memory_is_found_at_once(void **state)
 /* What is not all of an allocation, or the other kind, is not what was asked for. */
 static void memory_that_is_not_what_was_asked_for_is_told(void **state)
 {
-	struct mr_gpu_region wrong;
+	struct mr_gpu_region wrong, beside;
 	struct mr_proof p = {0};
 	struct rig r;
 
@@ -417,9 +417,13 @@ static void memory_that_is_not_what_was_asked_for_is_told(void **state)
 	assert_non_null(strstr(p.value, "asked for host memory, and the driver says of"));
 	p = (struct mr_proof){0};
 	wrong = r.region;
-	wrong.addr = (uint8_t *)wrong.addr + PAGE;
-	wrong.bytes -= PAGE - 1;
-	assert_true(mr_gpu_prove_memory(r.g, &wrong, &p, &r.err) < 0 || p.verdict == MR_FAIL);
+	must(&r, mr_gpu_region_alloc(r.g, MR_GPU_MEMORY_DEVICE, PAGE, &beside, &r.err));
+	assert_ptr_equal(beside.addr, (uint8_t *)r.region.addr + r.region.bytes);
+	wrong.bytes += PAGE;
+	must(&r, mr_gpu_prove_memory(r.g, &wrong, &p, &r.err));
+	assert_int_equal(p.verdict, MR_FAIL);
+	assert_non_null(strstr(p.value, "the driver's allocation is 262144 bytes at"));
+	mr_gpu_region_free(r.g, &beside);
 	rig_close(&r);
 }
 
