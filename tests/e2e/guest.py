@@ -53,6 +53,30 @@ def kernel_elf(image):
     return elf
 
 
+def unpacked(cache, package):
+    """The files of a Debian package that is not installed: each path, and how to read it."""
+    fetched = run("apt-get", "-q", "download", package, cwd=cache)
+    packages = list(cache.glob(f"{package}_*.deb"))
+    if fetched.returncode != 0 or not packages:
+        raise Skipped(f"{package} cannot be fetched: {fetched.stderr.decode().strip()[-200:]}")
+    whole = run("dpkg-deb", "--fsys-tarfile", packages[0]).stdout
+    packages[0].unlink()
+    with tarfile.open(fileobj=io.BytesIO(whole)) as files:
+        for member in files:
+            yield member.name, lambda member=member: files.extractfile(member).read()
+
+
+def tool(cache, package, path):
+    """A program of a Debian package that need not be installed for the sake of one."""
+    cache.mkdir(parents=True, exist_ok=True)
+    ready = cache / os.path.basename(path)
+    for name, data in unpacked(cache, package) if not ready.exists() else ():
+        if name == f".{path}":
+            store(ready, data())
+            ready.chmod(0o755)
+    return ready
+
+
 def kernel(cache, modules=()):
     """The kernel that Debian's linux-image-amd64 stands for, and those of its modules, by
     name; fetched once for a build folder."""
@@ -65,19 +89,12 @@ def kernel(cache, modules=()):
     kept = {name: cache / f"{named[1]}-{name}.ko" for name in modules}
     if all(path.exists() for path in (ready, *kept.values())):
         return ready, kept
-    fetched = run("apt-get", "-q", "download", named[1], cwd=cache)
-    packages = list(cache.glob(f"{named[1]}_*.deb"))
-    if fetched.returncode != 0 or not packages:
-        raise Skipped(f"{named[1]} cannot be fetched: {fetched.stderr.decode().strip()[-200:]}")
-    whole = run("dpkg-deb", "--fsys-tarfile", packages[0]).stdout
-    with tarfile.open(fileobj=io.BytesIO(whole)) as files:
-        for member in files:
-            name = os.path.basename(member.name)
-            if member.name.startswith("./boot/vmlinuz-"):
-                store(ready, kernel_elf(files.extractfile(member).read()))
-            elif name.removesuffix(".ko") in kept and name.endswith(".ko"):
-                store(kept[name.removesuffix(".ko")], files.extractfile(member).read())
-    packages[0].unlink()
+    for path, data in unpacked(cache, named[1]):
+        name = os.path.basename(path)
+        if path.startswith("./boot/vmlinuz-"):
+            store(ready, kernel_elf(data()))
+        elif name.removesuffix(".ko") in kept and name.endswith(".ko"):
+            store(kept[name.removesuffix(".ko")], data())
     return ready, kept
 
 

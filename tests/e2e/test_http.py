@@ -5,14 +5,16 @@ import base64
 import http.client
 import json
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 
+from guest import tool
 from harness import (
-    CLEAN, CONFIG, FAILURE, PATIENCE, case, check, check_equal, config, fewer, lane, main,
+    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, case, check, check_equal, config, fewer, lane, main,
 )  # fmt: skip
 
 TYPES = {"/metrics": "text/plain; version=0.0.4; charset=utf-8", "/api/v1/status": "application/json"}
@@ -24,10 +26,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def quiet(listen, device="sim", users=None, **keys):
+def quiet(listen, device="sim", users=None, stages=(), **keys):
     """A lane that nothing comes to."""
     told = {"listen": listen, **({"users": str(users)} if users else {})}
-    return config({"p0": "net_ring0"}, [lane("l0", "p0", "p0")], device, region="16MiB", http=told, **keys)
+    return config({"p0": "net_ring0"}, [lane("l0", "p0", "p0", stages)], device, region="16MiB", http=told, **keys)
 
 
 def busy(listen):
@@ -98,6 +100,20 @@ def it_tells_what_stats_tells(s):
     stop(run)
     with socket.socket() as c:
         check(c.connect_ex(("127.0.0.1", port)) != 0, "it listens after the end")
+
+
+@case
+def prometheus_takes_the_metrics_and_the_alerts(s):
+    promtool = shutil.which("promtool") or tool(pathlib.Path(s.others[0]), "prometheus", "/usr/bin/promtool")
+    port = free_port()
+    run = s.start(quiet(f"127.0.0.1:{port}", stages=["checksum"])).until_running()
+    metrics = get(port, "/metrics")[2]
+    stop(run)
+    r = subprocess.run([promtool, "check", "metrics"], input=metrics, capture_output=True, text=True)
+    check_equal((r.returncode, r.stdout + r.stderr), (0, ""), "promtool check metrics")
+    rules = SOURCE / "deploy" / "prometheus" / "millrace.rules.yml"
+    r = subprocess.run([promtool, "check", "rules", rules], capture_output=True, text=True)
+    check(r.returncode == 0 and "SUCCESS" in r.stdout, f"promtool check rules: {r.stdout}{r.stderr}")
 
 
 @case
