@@ -268,11 +268,11 @@ def a_device_that_fails_under_load_ends_the_run_with_status_3_within_seconds(s):
         check_equal(driver.lines("wrong"), [], words)
 
 
-def logged(s, klog, line, words=""):
+def logged(s, klog, line, words="", duration="20"):
     """A run under load, told of `line` by the kernel's log once it runs."""
     Driver(s, f"device={PCI}{words}")
     cfg = flood(f"{PCI},klog={klog}")
-    run = s.start(cfg, "--duration", "3").until_running()
+    run = s.start(cfg, "--duration", duration).until_running()
     with open(klog, "a", encoding="utf-8") as f:
         f.write(line + "\n")
     return run
@@ -305,11 +305,11 @@ def a_loss_that_only_the_kernels_log_tells_of_ends_the_run_and_anothers_does_not
     ):
         r = logged(s, klog, line).wait(GPU, "gpu_lost")
         sentence(r, says, PCI)
-        check(r.report["duration_s"] < 2 * PATIENCE, f"told after {r.report['duration_s']} s")
+        check(r.report["duration_s"] < 5 * PATIENCE, f"told after {r.report['duration_s']} s")
         told = [e["verdict"] for e in r.lane()["evidence"] if e["check"] == "kernel_log"]
         check_equal(told, ["PASS"], "evidence")
     line = "3,6,6,-;NVRM: Xid (PCI:0000:af:00): 79, pid=1, GPU has fallen off the bus."
-    logged(s, klog, line).wait(reason="duration")
+    logged(s, klog, line, duration="3").wait(reason="duration")
 
 
 @case

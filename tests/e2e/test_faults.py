@@ -113,7 +113,7 @@ def a_copy_that_fails_or_never_ends_is_one_sentence_at_the_start_and_while_runni
             judge_refused(s.run(staged(f"copy@{k}"), status=FAILURE), f"{what}, copy@{k}")
         for fault, reason in (("copy", "gpu_lost"), ("copystall", "gpu_stalled")):
             r = s.run(staged(f"{fault}@40"), "--duration", "30", status=GPU, reason=reason)
-            check(r.report["duration_s"] < 15, f"{what}, {fault}: {r.report['duration_s']} s")
+            check(r.report["duration_s"] < 15 * PATIENCE, f"{what}, {fault}: {r.report['duration_s']} s")
             said = complaints(r.stderr)
             check_equal(len(said), 1, f"{what}: sentences with {fault}: {r.stderr}")
             check("'l0'" in said[0] and words[fault] in said[0], f"{what}, {fault}: {said[0]}")
@@ -129,7 +129,7 @@ def a_staged_lane_ends_with_a_lost_device_and_a_dead_worker(s):
         ln = lane("l0", "p0", "p0", ["l2swap"], path="staged", batch={"packets": 8}, slots=4)
         cfg = config({"p0": FLOOD}, [ln], f"sim,fault={fault}")
         r = s.run(cfg, "--duration", "20", status=GPU, reason="gpu_lost")
-        check(r.report["duration_s"] < 6, f"{fault}: noticed after {r.report['duration_s']} s")
+        check(r.report["duration_s"] < 6 * PATIENCE, f"{fault}: noticed after {r.report['duration_s']} s")
         check_equal(len(complaints(r.stderr)), 1, f"sentences with {fault}: {r.stderr}")
         check(r.lane()["tx_packets"] > 0, "nothing was sent before the fault")
 
@@ -140,7 +140,9 @@ def a_device_that_cannot_order_nic_writes_is_flushed_or_refused(s):
     given = fr.make(200, seed=61)
     s.pcap("in.pcap", given)
     port = {"p0": "net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap"}
-    for device in ("flush=host", "flush=memops", "flush=both,guard=mprotect"):
+    # What the guard is takes two addresses for one byte, see sees_threads.
+    both = "flush=both" if sees_threads(s.millrace) else "flush=both,guard=mprotect"
+    for device in ("flush=host", "flush=memops", both):
         cfg = config(port, [lane("l0", "p0", "p0", ["l2swap"])], f"sim,ordering=none,{device}")
         r = s.run_idle(cfg)
         check_frames(s.frames("out.pcap"), [swapped(f) for f in given], device)
