@@ -84,20 +84,28 @@ struct reload_fixture {
 };
 
 static struct reload_fixture reloads;
+static pthread_mutex_t reloads_lock = PTHREAD_MUTEX_INITIALIZER; /* served by another thread */
 
 static bool reload_ask(void *ctx, uint64_t *ret_ticket)
 {
+	bool accepted;
+
 	(void)ctx;
+	pthread_mutex_lock(&reloads_lock);
 	*ret_ticket = ++reloads.answer.ticket;
-	return !reloads.busy;
+	accepted = !reloads.busy;
+	pthread_mutex_unlock(&reloads_lock);
+	return accepted;
 }
 
 static void reload_look(void *ctx, struct mr_report_reload *ret)
 {
 	(void)ctx;
+	pthread_mutex_lock(&reloads_lock);
 	reloads.answer.pending = reloads.looks > 0;
 	reloads.looks -= reloads.looks > 0;
 	*ret = reloads.answer;
+	pthread_mutex_unlock(&reloads_lock);
 }
 
 static void keep_sentence(void *ctx, const char *sentence)
@@ -122,15 +130,19 @@ static void a_reload_is_waited_for_and_says_all_that_refused_it(void **state)
 	reloads.looks = 2;
 	assert_int_equal(mr_report_serve(&src, &err), 0);
 	assert_int_equal(mr_report_reload("big", keep_sentence, &told, &err), 0);
+	pthread_mutex_lock(&reloads_lock);
 	assert_int_equal(reloads.looks, 0);
 	reloads.answer.refused = true;
 	reloads.answer.sentences_count = MR_REPORT_SENTENCES_MAX;
 	for (uint32_t i = 0; i < MR_REPORT_SENTENCES_MAX; i++)
 		memset(reloads.answer.sentences[i], 'a' + (int)i, MR_REPORT_SENTENCE_MAX - 1);
+	pthread_mutex_unlock(&reloads_lock);
 	assert_int_equal(mr_report_reload("big", keep_sentence, &told, &err), -EINVAL);
 	assert_int_equal(told, MR_REPORT_SENTENCES_MAX);
 	assert_non_null(strstr(err.msg, "'big' refused"));
+	pthread_mutex_lock(&reloads_lock);
 	reloads.busy = true;
+	pthread_mutex_unlock(&reloads_lock);
 	assert_int_equal(mr_report_reload("big", keep_sentence, &told, &err), -EBUSY);
 	mr_report_unserve();
 	assert_int_equal(mr_report_reload("none", keep_sentence, &told, &err), -ENOENT);
