@@ -19,7 +19,11 @@ struct mr_port_loop {
 	struct rte_mbuf_ext_shared_info shared;
 	struct rte_mbuf *held; /* the frame that was received last */
 	struct rte_ether_addr mac;
+	struct mr_port_loop *next; /* of those that a driver kept */
 };
+
+/* Closed, but a driver still has headers of theirs and looks at `shared`: for ever. */
+static struct mr_port_loop *kept;
 
 bool mr_port_loop_offered(const struct mr_port *p, const char *args, const char **ret_why)
 {
@@ -81,7 +85,10 @@ void mr_port_loop_close(struct mr_port_loop *l)
 	if (rte_mempool_full(l->pool)) {
 		rte_mempool_free(l->pool);
 		free(l);
+		return;
 	}
+	l->next = kept;
+	kept = l;
 }
 
 void mr_port_loop_mac(const struct mr_port_loop *l, uint8_t ret_mac[6])

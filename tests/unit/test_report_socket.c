@@ -47,6 +47,16 @@ static int stop_dpdk(void **state)
 	return system(command);
 }
 
+/* On a machine without time an answer takes longer than the two seconds that it may. */
+static int fetch_big(json_t **ret_report, struct mr_err *err)
+{
+	int rc = -ETIMEDOUT;
+
+	for (int i = 0; i < 10 && rc == -ETIMEDOUT; i++)
+		rc = mr_report_fetch("big", ret_report, err);
+	return rc;
+}
+
 static void fetched_report_equals_the_local_one_for_16_lanes_of_8_stages(void **state)
 {
 	struct mr_report_source src = fixture_source(&big, "big", 16);
@@ -57,7 +67,7 @@ static void fetched_report_equals_the_local_one_for_16_lanes_of_8_stages(void **
 
 	(void)state;
 	assert_int_equal(mr_report_serve(&src, &err), 0);
-	assert_int_equal(mr_report_fetch("big", &fetched, &err), 0);
+	assert_int_equal(fetch_big(&fetched, &err), 0);
 	local = mr_report_json(&src);
 	assert_non_null(local);
 	/* As text, so that the order of keys counts too. */
@@ -161,7 +171,7 @@ static void a_second_source_is_refused_until_the_first_has_gone(void **state)
 	mr_report_unserve();
 	mr_report_unserve();
 	assert_int_equal(mr_report_serve(&src, &err), 0);
-	assert_int_equal(mr_report_fetch("big", &report, &err), 0);
+	assert_int_equal(fetch_big(&report, &err), 0);
 	json_decref(report);
 	mr_report_unserve();
 }
@@ -235,8 +245,7 @@ static void *fetch_and_compare(void *arg)
 	for (int i = 0; i < 20; i++) {
 		json_t *report = NULL;
 
-		wrong +=
-			mr_report_fetch("big", &report, &err) != 0 || !json_equal(report, expected);
+		wrong += fetch_big(&report, &err) != 0 || !json_equal(report, expected);
 		json_decref(report);
 	}
 	if (wrong != 0)
@@ -310,7 +319,7 @@ static void a_client_that_leaves_early_does_not_end_the_instance(void **state)
 		close(fd);
 	}
 	usleep(100000);
-	assert_int_equal(mr_report_fetch("big", &report, NULL), 0);
+	assert_int_equal(fetch_big(&report, NULL), 0);
 	json_decref(report);
 	mr_report_unserve();
 }
