@@ -35,6 +35,36 @@ static void print_port(const struct mr_plan_port *p)
 	printf("  frames           mtu %u, at most %u bytes\n", p->mtu, p->frame_max);
 	printf("  queues           %u receive of %u, %u send of %u\n", p->rx_queues, p->rx_ring,
 		p->tx_queues, p->tx_ring);
+	if (mr_plan_port_isolated(p))
+		printf("  steering         nic: isolated, only what the lanes' match names is "
+		       "received\n");
+	else if (p->steered)
+		printf("  steering         software\n");
+}
+
+static const char *steering(const struct mr_plan_port *p)
+{
+	return p->steering == MR_STEERING_SOFTWARE ? "software" : "nic";
+}
+
+/* What reaches the lane of what its port receives, and with whom it shares that. */
+static void print_match(const struct mr_plan *p, const struct mr_plan_lane *l)
+{
+	const struct mr_plan_port *port = &p->ports[l->rx_port];
+	uint32_t rules = mr_match_rules(&l->settled);
+
+	if (l->match_text[0] == '\0')
+		return;
+	printf("  match            %s", l->match_text);
+	if (mr_plan_port_isolated(port))
+		printf(": %u rule%s of the NIC", rules, rules == 1 ? "" : "s");
+	else
+		printf(": stage match drops what else is in the queue");
+	for (uint32_t i = 0; i < p->lanes_count; i++)
+		if (&p->lanes[i] != l && p->lanes[i].rx_port == l->rx_port &&
+			p->lanes[i].group == l->group)
+			printf(", shared with %s", p->lanes[i].name);
+	printf("\n");
 }
 
 static void print_stages(const struct mr_plan_lane *l)
@@ -56,6 +86,7 @@ static void print_lane(const struct mr_plan *p, const struct mr_plan_lane *l)
 	else
 		printf("lane   %-12s core %d\n", l->name, l->core);
 	printf("  from             %s queue %u\n", p->ports[l->rx_port].name, l->rx_queue);
+	print_match(p, l);
 	for (uint32_t t = 0; t < l->tx_count; t++)
 		printf("  to tx[%u]%s        %s queue %u, backlog %u\n", t, t < 10 ? " " : "",
 			p->ports[l->tx[t].port].name, l->tx[t].queue, l->tx[t].backlog);
@@ -141,11 +172,13 @@ static json_t *device_json(const struct mr_plan_device *d)
 
 static json_t *port_json(const struct mr_plan_port *p)
 {
-	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "name", p->name,
-		"kind", kinds[p->kind], "device", p->device, "args", mr_cmd_json_text(p->args),
-		"mtu", (json_int_t)p->mtu, "frame_max", (json_int_t)p->frame_max, "rx_ring",
-		(json_int_t)p->rx_ring, "tx_ring", (json_int_t)p->tx_ring, "rx_queues",
-		(json_int_t)p->rx_queues, "tx_queues", (json_int_t)p->tx_queues);
+	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b}", "name",
+		p->name, "kind", kinds[p->kind], "device", p->device, "args",
+		mr_cmd_json_text(p->args), "mtu", (json_int_t)p->mtu, "frame_max",
+		(json_int_t)p->frame_max, "rx_ring", (json_int_t)p->rx_ring, "tx_ring",
+		(json_int_t)p->tx_ring, "rx_queues", (json_int_t)p->rx_queues, "tx_queues",
+		(json_int_t)p->tx_queues, "steering", steering(p), "isolated",
+		mr_plan_port_isolated(p));
 }
 
 static json_t *stages_json(const struct mr_plan_lane *l)
@@ -194,13 +227,14 @@ static json_t *lane_json(const struct mr_plan *p, const struct mr_plan_lane *l)
 	if (j == NULL)
 		return NULL;
 	json_object_update_new(j,
-		json_pack("{s:{s:I, s:I}, s:I, s:I, s:s, s:s, s:I, s:I, s:s, s:o, s:o}", "batch",
-			"packets", (json_int_t)l->batch, "timeout_us", (json_int_t)l->timeout_us,
-			"slots", (json_int_t)l->slots, "workers", (json_int_t)l->workers,
-			"workers_why", l->workers_why, "overload", mr_overload_name(l->overload),
-			"tick_us", (json_int_t)l->tick_us, "tx_timeout_us",
-			(json_int_t)l->tx_timeout_us, "work", mr_work_name(l->work), "stages",
-			stages_json(l), "pool", pool_json(l)));
+		json_pack("{s:s, s:{s:I, s:I}, s:I, s:I, s:s, s:s, s:I, s:I, s:s, s:o, s:o}",
+			"match", l->match_text, "batch", "packets", (json_int_t)l->batch,
+			"timeout_us", (json_int_t)l->timeout_us, "slots", (json_int_t)l->slots,
+			"workers", (json_int_t)l->workers, "workers_why", l->workers_why,
+			"overload", mr_overload_name(l->overload), "tick_us",
+			(json_int_t)l->tick_us, "tx_timeout_us", (json_int_t)l->tx_timeout_us,
+			"work", mr_work_name(l->work), "stages", stages_json(l), "pool",
+			pool_json(l)));
 	return j;
 }
 

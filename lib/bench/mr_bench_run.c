@@ -69,8 +69,11 @@ static int plan_run(const struct mr_bench *b, const struct mr_host *host,
 	struct mr_config_queue tx = {in, 0};
 	struct mr_config_device device = {0, gpu, (char *)(uintptr_t)set->device,
 		MR_ALIGN_UP(((slots + 2ull) * cell.batch + SPARE) * ELEMENT_MAX, 1ull << 20)};
-	struct mr_config_port port = {
-		0, in, port_device, cell.size > 74 ? cell.size - 14 : 60, RING, RING};
+	struct mr_config_port port = {.name = in,
+		.device = port_device,
+		.mtu = cell.size > 74 ? cell.size - 14 : 60,
+		.rx_ring = RING,
+		.tx_ring = RING};
 	struct mr_config_lane lane = {.name = lane_name,
 		.rx = tx,
 		.tx = &tx,

@@ -208,6 +208,15 @@ int mr_config_load(const char *file, struct mr_config *ret_cfg, struct mr_proble
 	return mr_config_parse(file, NULL, 0, ret_cfg, problems);
 }
 
+static void free_params(struct mr_config_param *params, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		free(params[i].key);
+		free(params[i].value);
+	}
+	free(params);
+}
+
 static void free_lane(struct mr_config_lane *l)
 {
 	free(l->name);
@@ -220,13 +229,10 @@ static void free_lane(struct mr_config_lane *l)
 		struct mr_config_stage *s = &l->stages[i];
 
 		free(s->use);
-		for (uint32_t j = 0; j < s->params_count; j++) {
-			free(s->params[j].key);
-			free(s->params[j].value);
-		}
-		free(s->params);
+		free_params(s->params, s->params_count);
 	}
 	free(l->stages);
+	free_params(l->match, l->match_count);
 }
 
 void mr_config_free(struct mr_config *cfg)

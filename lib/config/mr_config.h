@@ -38,6 +38,12 @@ enum mr_overload {
 	MR_OVERLOAD_SHED,  /* receive, free and count */
 };
 
+/* Who picks the frames that a lane's match names. */
+enum mr_steering {
+	MR_STEERING_NIC,      /* rules of the port's driver (rte_flow) */
+	MR_STEERING_SOFTWARE, /* stage match, in front of the lane's own */
+};
+
 enum mr_hugepages {
 	MR_HUGEPAGES_AUTO, /* use them if the machine has free ones */
 	MR_HUGEPAGES_OFF,
@@ -87,6 +93,7 @@ struct mr_config_port {
 	uint32_t mtu; /* bytes of payload, Ethernet header and tags not counted */
 	uint32_t rx_ring;
 	uint32_t tx_ring;
+	enum mr_steering steering;
 };
 
 struct mr_config_queue {
@@ -129,7 +136,9 @@ struct mr_config_lane {
 	uint32_t buffers; /* 0: as many as the plan computes */
 	enum mr_overload overload;
 	uint32_t tick_us;
-	uint32_t tx_timeout_us; /* 0: a packet waits for its port for ever */
+	uint32_t tx_timeout_us;        /* 0: a packet waits for its port for ever */
+	struct mr_config_param *match; /* fields of stage match; none: every frame */
+	uint32_t match_count;
 	struct mr_config_stage *stages;
 	uint32_t stages_count;
 };

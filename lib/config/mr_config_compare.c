@@ -50,6 +50,19 @@ static bool same_words(const struct mr_schema_row *row, const char *before, cons
 	return same;
 }
 
+/* In their order: who writes them in another one has changed them. */
+static bool same_params(const struct mr_schema_row *row, const char *before, const char *now)
+{
+	uint32_t count = number_at(before + row->count_offset);
+	const struct mr_config_param *a = pointer_at(before + row->offset);
+	const struct mr_config_param *b = pointer_at(now + row->offset);
+	bool same = count == number_at(now + row->count_offset);
+
+	for (uint32_t i = 0; same && i < count; i++)
+		same = strcmp(a[i].key, b[i].key) == 0 && strcmp(a[i].value, b[i].value) == 0;
+	return same;
+}
+
 static void compare_mapping(const struct compare *c, const char *pattern, const char *path,
 	const char *before, const char *now);
 
@@ -87,7 +100,10 @@ static void compare_row(const struct compare *c, const struct mr_schema_row *row
 		compare_list(c, row, key, before, now);
 		return;
 	case MR_SCHEMA_PARAMS:
-		return;
+		/* Those of stages are what a reload is for. */
+		same = strcmp(row->path, "lanes[].stages[].params") == 0 ||
+			same_params(row, before, now);
+		break;
 	case MR_SCHEMA_NAME:
 	case MR_SCHEMA_TEXT:
 		same = same_text(pointer_at(before + row->offset), pointer_at(now + row->offset));

@@ -42,6 +42,13 @@
  * A staged lane has, for each slot, a buffer of batch x room bytes in page-locked memory and
  * one on the GPU besides.
  *
+ * Steering. A lane with a match takes the frames of its port that the match names. Lanes of
+ * a port either all have one or none has. Those with the same match are a group, over whose
+ * queues the NIC spreads the frames (RSS); any others must not overlap, so that it does not
+ * matter in which order rules are looked at. With steering nic the port is isolated: what no
+ * rule names never reaches a queue of ours. With steering software each lane drops, by
+ * stage match in front of its own, what its queue received and its match does not name.
+ *
  * Regions. There is one packet region per device and memory kind; every lane's
  * pool of that kind is carved from it, a whole number of 64-byte units each,
  * and it ends with one page of padding.
@@ -54,6 +61,7 @@
 
 #include "mr_config.h"
 #include "mr_host.h"
+#include "mr_match.h"
 #include "mr_stage.h"
 
 #define MR_TEXT_MAX 512u
@@ -92,6 +100,8 @@ struct mr_plan_port {
 	uint32_t frame_max; /* longest frame: mtu + 14 + two VLAN tags (8) */
 	uint32_t rx_ring, tx_ring;
 	uint32_t rx_queues, tx_queues;
+	enum mr_steering steering;
+	bool steered; /* its lanes have a match */
 };
 
 struct mr_plan_tx {
@@ -120,9 +130,14 @@ struct mr_plan_lane {
 	char workers_why[MR_TEXT_MAX]; /* "" unless fewer than asked */
 	enum mr_overload overload;
 	uint32_t tick_us, tx_timeout_us;
+	char match_text[MR_TEXT_MAX]; /* "vlan=100 dst_port=53"; "": it takes every frame */
+	struct mr_match match;
+	struct mr_match_settled settled;
+	uint32_t group; /* the first lane of the port with this match; itself, if there is none */
 	struct mr_plan_stage stages[MR_CHAIN_MAX];
 	uint32_t stages_count;
-	enum mr_work work; /* division of the heaviest stage: which kernel serves it */
+	uint32_t stages_added; /* in front of those that are written: 1 for match, else 0 */
+	enum mr_work work;     /* division of the heaviest stage: which kernel serves it */
 	uint32_t counters_count;
 	/* pool */
 	uint32_t element_bytes; /* headroom + frame_max, up to MR_UNIT */
@@ -179,6 +194,12 @@ static inline bool mr_plan_lane_moves(const struct mr_plan_lane *l)
 static inline bool mr_plan_lane_copies(const struct mr_plan_lane *l)
 {
 	return l->rx_path == MR_PATH_STAGED || l->tx_path == MR_PATH_STAGED;
+}
+
+/* Whether rules of its driver steer the port, which is isolated then. */
+static inline bool mr_plan_port_isolated(const struct mr_plan_port *p)
+{
+	return p->steered && p->steering == MR_STEERING_NIC;
 }
 
 /*

@@ -6,12 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
-static void plan_stage(
-	struct mr_plan_work *w, uint32_t lane, uint32_t i, const struct mr_param_env *env)
+static void print_params(struct mr_plan_stage *s, const struct mr_param_env *env)
+{
+	size_t used = 0;
+
+	for (uint32_t k = 0; k < s->desc->params_count && used < sizeof(s->text); k++) {
+		const struct mr_param_desc *p = &s->desc->params[k];
+		char value[MR_TEXT_MAX];
+		int n;
+
+		mr_param_print(p, s->params, env, value, sizeof(value));
+		n = snprintf(s->text + used, sizeof(s->text) - used, "%s%s=%s", k > 0 ? " " : "",
+			p->name, value);
+		used += n > 0 ? (size_t)n : 0;
+	}
+}
+
+static void plan_stage(struct mr_plan_work *w, uint32_t lane, uint32_t i, struct mr_plan_stage *s,
+	const struct mr_param_env *env)
 {
 	const struct mr_config_stage *c = &w->cfg->lanes[lane].stages[i];
-	struct mr_plan_stage *s = &w->plan->lanes[lane].stages[i];
-	size_t used = 0;
 
 	mr_stage_param_defaults(s->desc, s->params);
 	for (uint32_t k = 0; k < c->params_count; k++) {
@@ -30,16 +44,20 @@ static void plan_stage(
 			continue;
 		mr_plan_refuse(w, key, "see millrace stages", "%s", err.msg);
 	}
-	for (uint32_t k = 0; k < s->desc->params_count && used < sizeof(s->text); k++) {
-		const struct mr_param_desc *p = &s->desc->params[k];
-		char value[MR_TEXT_MAX];
-		int n;
+	print_params(s, env);
+}
 
-		mr_param_print(p, s->params, env, value, sizeof(value));
-		n = snprintf(s->text + used, sizeof(s->text) - used, "%s%s=%s", k > 0 ? " " : "",
-			p->name, value);
-		used += n > 0 ? (size_t)n : 0;
-	}
+/* What the lane's match does not name, the first stage of its chain drops. */
+static void plan_match_stage(struct mr_plan_lane *l, const struct mr_param_env *env)
+{
+	struct mr_plan_stage *s = &l->stages[0];
+
+	s->desc = mr_stage_find("match");
+	mr_stage_param_defaults(s->desc, s->params);
+	memcpy(s->params, &l->match, sizeof(l->match));
+	(void)!mr_stage_param_set(s->desc, "otherwise", "drop", env, s->params, NULL);
+	(void)!mr_stage_param_set(s->desc, "reason", "unmatched", env, s->params, NULL);
+	print_params(s, env);
 }
 
 void mr_plan_stages(struct mr_plan_work *w, uint32_t lane)
@@ -48,22 +66,28 @@ void mr_plan_stages(struct mr_plan_work *w, uint32_t lane)
 	struct mr_plan_lane *l = &w->plan->lanes[lane];
 	const char *tx[MR_TX_MAX];
 	const struct mr_param_env env = {tx, c->tx_count};
+	uint32_t first = mr_plan_match(w, lane) ? 1 : 0;
 	char key[96];
 
 	for (uint32_t t = 0; t < c->tx_count; t++)
 		tx[t] = c->tx[t].port;
-	l->stages_count = c->stages_count;
+	snprintf(key, sizeof(key), "lanes[%u].stages", lane);
+	if (first + c->stages_count > MR_CHAIN_MAX) {
+		mr_plan_refuse(w, key, "use fewer stages",
+			"%u stages and the one that applies match are more than the %u of a chain",
+			c->stages_count, MR_CHAIN_MAX);
+		return;
+	}
+	if (first != 0)
+		plan_match_stage(l, &env);
 	for (uint32_t i = 0; i < c->stages_count; i++) {
+		struct mr_plan_stage *s = &l->stages[first + i];
 		char hint[128] = "see millrace stages";
 		struct mr_nearest n;
 
-		l->stages[i].desc = mr_stage_find(c->stages[i].use);
-		if (l->stages[i].desc != NULL) {
-			l->stages[i].counter_base = l->counters_count;
-			l->counters_count += l->stages[i].desc->counters_count;
-			if (l->stages[i].desc->work > l->work)
-				l->work = l->stages[i].desc->work;
-			plan_stage(w, lane, i, &env);
+		s->desc = mr_stage_find(c->stages[i].use);
+		if (s->desc != NULL) {
+			plan_stage(w, lane, i, s, &env);
 			continue;
 		}
 		mr_nearest_init(&n, c->stages[i].use);
@@ -73,6 +97,18 @@ void mr_plan_stages(struct mr_plan_work *w, uint32_t lane)
 			snprintf(hint, sizeof(hint), "did you mean '%s'?", mr_nearest_get(&n));
 		snprintf(key, sizeof(key), "lanes[%u].stages[%u].use", lane, i);
 		mr_plan_refuse(w, key, hint, "there is no stage '%s'", c->stages[i].use);
+	}
+	l->stages_count = first + c->stages_count;
+	l->stages_added = first;
+	for (uint32_t i = 0; i < l->stages_count; i++) {
+		struct mr_plan_stage *s = &l->stages[i];
+
+		if (s->desc == NULL)
+			continue;
+		s->counter_base = l->counters_count;
+		l->counters_count += s->desc->counters_count;
+		if (s->desc->work > l->work)
+			l->work = s->desc->work;
 	}
 	snprintf(key, sizeof(key), "lanes[%u].stages", lane);
 	if (l->counters_count > MR_COUNTERS_MAX)

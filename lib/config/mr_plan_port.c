@@ -173,11 +173,7 @@ static void refuse_option(void *ctx, const char *sentence, const char *remedy)
 	mr_plan_refuse(r->w, r->key, remedy, "%s", sentence);
 }
 
-/*
- * What a NIC of another make takes as options is its driver's affair. One that was not
- * looked at is taken for an mlx5 NIC, the only one that direct lanes can have.
- */
-static bool is_mlx5(const struct mr_host *h, const char *bdf)
+bool mr_plan_is_mlx5(const struct mr_host *h, const char *bdf)
 {
 	uint32_t nic = h->facts != NULL ? mr_facts_find_nic(h->facts, bdf) : MR_FACTS_NONE;
 	const struct mr_facts_pci *pci;
@@ -193,7 +189,8 @@ static void plan_pci(struct mr_plan_work *w, struct mr_plan_port *p, const char 
 	struct refusal r = {w, key};
 	char user[MR_TEXT_MAX];
 
-	if (!is_mlx5(w->host, p->device))
+	/* What a NIC of another make takes as options is its driver's affair. */
+	if (!mr_plan_is_mlx5(w->host, p->device))
 		return;
 	memcpy(user, p->args, sizeof(user));
 	if (mr_mlx5_devargs(user, refuse_option, &r, p->args, MR_PORT_ARGS_MAX) < 0)
@@ -253,6 +250,7 @@ void mr_plan_ports(struct mr_plan_work *w)
 		p->frame_max = c->mtu + 14 + 8;
 		p->rx_ring = c->rx_ring;
 		p->tx_ring = c->tx_ring;
+		p->steering = c->steering;
 		snprintf(key, sizeof(key), "ports[%u].device", i);
 		plan_port_device(w, i, key);
 		for (uint32_t k = 0; k < i; k++) {

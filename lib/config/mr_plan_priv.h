@@ -37,12 +37,18 @@ void mr_plan_core(struct mr_plan_work *w, int32_t core, const char *key);
 /* mr_plan_port_args completes or judges a port's arguments by the queues that are used. */
 void mr_plan_port_args(struct mr_plan_work *w, uint32_t port);
 
+/* mr_plan_is_mlx5 takes a NIC that was not looked at for one, as the only kind with direct lanes.
+ */
+bool mr_plan_is_mlx5(const struct mr_host *h, const char *bdf);
+
 void mr_plan_devices(struct mr_plan_work *w);
 void mr_plan_ports(struct mr_plan_work *w);
 void mr_plan_lanes(struct mr_plan_work *w);
 void mr_plan_queues(struct mr_plan_work *w); /* after lanes */
 void mr_plan_stages(struct mr_plan_work *w, uint32_t lane);
-void mr_plan_pools(struct mr_plan_work *w); /* after queues */
-void mr_plan_eal(struct mr_plan_work *w);   /* last */
+bool mr_plan_match(struct mr_plan_work *w, uint32_t lane); /* whether a stage applies it */
+void mr_plan_steer(struct mr_plan_work *w);                /* after lanes */
+void mr_plan_pools(struct mr_plan_work *w);                /* after queues */
+void mr_plan_eal(struct mr_plan_work *w);                  /* last */
 
 #endif

@@ -71,6 +71,8 @@ static const cyaml_strval_t overload_words[] = {
 	{"block", MR_OVERLOAD_BLOCK}, {"shed", MR_OVERLOAD_SHED}};
 static const cyaml_strval_t hugepages_words[] = {
 	{"auto", MR_HUGEPAGES_AUTO}, {"off", MR_HUGEPAGES_OFF}};
+static const cyaml_strval_t steering_words[] = {
+	{"nic", MR_STEERING_NIC}, {"software", MR_STEERING_SOFTWARE}};
 static const cyaml_strval_t sizes_words[] = {
 	{"fixed", MR_GEN_FIXED}, {"sweep", MR_GEN_SWEEP}, {"imix", MR_GEN_IMIX}};
 static const cyaml_strval_t search_words[] = {{"none", MR_GEN_SEARCH_NONE},
@@ -106,6 +108,9 @@ const cyaml_strval_t *mr_schema_words(enum mr_schema_type type, uint32_t *ret_co
 	case MR_SCHEMA_HUGEPAGES:
 		*ret_count = MR_ARRAY_LEN(hugepages_words);
 		return hugepages_words;
+	case MR_SCHEMA_STEERING:
+		*ret_count = MR_ARRAY_LEN(steering_words);
+		return steering_words;
 	case MR_SCHEMA_SIZES:
 		*ret_count = MR_ARRAY_LEN(sizes_words);
 		return sizes_words;
@@ -200,6 +205,7 @@ static void make_field(struct loader *l, const struct mr_schema_row *row, cyaml_
 	case MR_SCHEMA_LEVEL:
 	case MR_SCHEMA_OVERLOAD:
 	case MR_SCHEMA_HUGEPAGES:
+	case MR_SCHEMA_STEERING:
 	case MR_SCHEMA_SIZES:
 	case MR_SCHEMA_SEARCH:
 	case MR_SCHEMA_READBACK:

@@ -127,6 +127,24 @@ int mr_port_unmap(struct mr_port *p, void *addr, size_t bytes, struct mr_err *er
 		p->device, addr, rte_strerror(rte_errno));
 }
 
+/* A virtual device that cannot has a source for each of its queues. */
+static int spread(const struct mr_port *p, const struct mr_port_spec *spec,
+	struct rte_eth_conf *conf, struct mr_err *err)
+{
+	uint64_t types = mr_port_rss_types(p);
+
+	if (types == 0 && spec->pci)
+		return mr_err_set(err, -ENOTSUP,
+			"port '%s' (%s): the driver %s cannot spread frames over %u receive "
+			"queues; let one lane receive from it, with more workers",
+			p->name, p->device, p->driver, spec->rx_queues);
+	if (types == 0)
+		return 0;
+	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	conf->rx_adv_conf.rss_conf.rss_hf = types;
+	return 0;
+}
+
 int mr_port_configure(struct mr_port *p, const struct mr_port_spec *spec, struct mr_err *err)
 {
 	struct rte_eth_conf conf = {0};
@@ -145,6 +163,12 @@ int mr_port_configure(struct mr_port *p, const struct mr_port_spec *spec, struct
 		return mr_err_set(err, -EINVAL,
 			"port '%s' (%s): mtu %u is above the driver's limit of %u", p->name,
 			p->device, spec->mtu, info.max_mtu);
+	if (spec->isolated)
+		rc = mr_port_isolate(p, err);
+	else if (spec->rx_queues > 1)
+		rc = spread(p, spec, &conf, err);
+	if (rc < 0)
+		return rc;
 	conf.rxmode.mtu = spec->mtu;
 	/* One buffer holds a whole frame, and buffers may belong to several pools:
 	 * neither scatter nor fast free. */
@@ -228,8 +252,9 @@ int mr_port_start(struct mr_port *p, struct mr_err *err)
 	if (rc < 0)
 		return FAIL(p, rc, "rte_eth_dev_start");
 	p->started = true;
-	/* Not every software driver knows the mode; those deliver everything anyway. */
-	rc = rte_eth_promiscuous_enable(p->id);
+	/* Not every software driver knows the mode; those deliver everything anyway. Rules see
+	 * frames whatever their address. */
+	rc = p->isolated ? 0 : rte_eth_promiscuous_enable(p->id);
 	if (rc < 0 && rc != -ENOTSUP)
 		return FAIL(p, rc, "rte_eth_promiscuous_enable");
 	return check_whole_frames(p, err);
@@ -237,6 +262,7 @@ int mr_port_start(struct mr_port *p, struct mr_err *err)
 
 void mr_port_stop(struct mr_port *p)
 {
+	mr_port_unsteer(p);
 	if (p->started)
 		(void)rte_eth_dev_stop(p->id);
 	p->started = false;

@@ -2,8 +2,8 @@
 /*
  * mr_port - one DPDK port: probe, memory registration, queues, start, facts.
  *
- *     probe ─► map ... ─► configure ─► rx_queue, tx_queue ... ─► start
- *     stop ─► close ─► (pools are freed) ─► unmap ... ─► remove
+ *     probe ─► map ... ─► configure ─► rx_queue, tx_queue ... ─► start ─► steer
+ *     unsteer ─► stop ─► close ─► (pools are freed) ─► unmap ... ─► remove
  *
  * A port is a virtual device that this module creates, or a PCI device that EAL
  * has probed. Packet memory is registered with every port that may receive into
@@ -20,6 +20,11 @@
  * Its ring sees sent frames as well, which libpcap leaves out when it reads; when the
  * ring runs over, those are among the missed of a port that also sends.
  *
+ * Frames reach the queues in one of three ways: each queue has a source of its own (virtual
+ * devices), the NIC spreads them over all queues (RSS), or the port is isolated and rules
+ * steer what they name, so that everything else stays with the kernel where the device is
+ * shared with it (mlx5) and is dropped by the NIC where it is not (vfio).
+ *
  * Thread   the control thread; mr_port_stats may be called from any.
  * Errors   0 or -errno with one sentence naming port, device and call.
  * Source   DPDK Programmer's Guide (Poll Mode Driver), ethtool ioctl(2) ABI,
@@ -28,11 +33,13 @@
 #ifndef MR_PORT_H
 #define MR_PORT_H
 
+#include "mr_match.h"
 #include "mr_port_file.h"
 
 #include <stdbool.h>
 
 struct rte_device;
+struct rte_flow;
 struct rte_mempool;
 
 /* Offload settings of a kernel interface, as found: bits over the kernel's features. */
@@ -52,12 +59,15 @@ struct mr_port {
 	struct rte_device *dev; /* outlives the DPDK port, until remove */
 	uint16_t id;            /* DPDK port */
 	bool probed, configured, started;
+	bool isolated; /* only what rules name reaches a queue */
 	bool software; /* a virtual device: its driver copies with the CPU */
 	bool vdev;
 	bool counts_missed; /* the driver reports imissed */
 	uint32_t leaving;   /* the kernel wants the device back; EAL's interrupt thread writes it */
 	struct mr_port_kernel kernel;
 	struct mr_port_files files;
+	struct rte_flow **flows; /* rules that are in force */
+	uint32_t flows_count;
 };
 
 struct mr_port_spec {
@@ -66,6 +76,7 @@ struct mr_port_spec {
 	const char *args;   /* of a virtual device */
 	const char *ifname; /* kernel interface, or "" */
 	bool pci;
+	bool isolated; /* its lanes have a match, for which the NIC is asked */
 	uint32_t mtu;
 	uint32_t rx_queues, tx_queues;
 };
@@ -97,6 +108,31 @@ MR_MUST_USE int mr_port_tx_queue(
 const char *mr_port_touches(const struct mr_port *p, bool sends);
 
 MR_MUST_USE int mr_port_start(struct mr_port *p, struct mr_err *err);
+
+/* A match and the queues of the lanes that share it. */
+struct mr_port_steer {
+	const char *lane; /* the first of them, for people */
+	const struct mr_match_settled *match;
+	const uint16_t *queues;
+	uint32_t queues_count;
+};
+
+/*
+ * mr_port_steer puts the rules of an isolated port that has started in force: all of them
+ * are validated before the first is made, and after a failure none is left.
+ */
+MR_MUST_USE int mr_port_steer(
+	struct mr_port *p, const struct mr_port_steer *steer, uint32_t count, struct mr_err *err);
+void mr_port_unsteer(struct mr_port *p);
+
+/* mr_port_isolate, before configure; configure does it where the port is to be isolated. */
+MR_MUST_USE int mr_port_isolate(struct mr_port *p, struct mr_err *err);
+
+/*
+ * mr_port_rss_types gives the RTE_ETH_RSS_* of IP, UDP and TCP by which the port can spread
+ * frames over queues; 0: it cannot.
+ */
+uint64_t mr_port_rss_types(const struct mr_port *p);
 
 /*
  * mr_port_mlx5_prepare, before an mlx5 port starts: registers the mbuf flag by which its

@@ -325,6 +325,49 @@ static void start_down(struct mr_setup *s)
 		mr_port_stop(&s->ports[i]);
 }
 
+/* The lanes of a port with the same match share its frames. */
+static int steer_port(struct mr_setup *s, uint32_t port, struct mr_err *err)
+{
+	struct mr_port_steer steer[MR_LANES_MAX];
+	uint16_t queues[MR_LANES_MAX];
+	uint32_t count = 0, used = 0;
+
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		const struct mr_plan_lane *first = &s->plan->lanes[i];
+
+		if (first->rx_port != port || first->group != i)
+			continue;
+		steer[count] = (struct mr_port_steer){
+			.lane = first->name, .match = &first->settled, .queues = &queues[used]};
+		for (uint32_t k = i; k < s->plan->lanes_count; k++) {
+			const struct mr_plan_lane *l = &s->plan->lanes[k];
+
+			if (l->rx_port != port || l->group != i)
+				continue;
+			queues[used++] = (uint16_t)l->rx_queue;
+			steer[count].queues_count++;
+		}
+		count++;
+	}
+	return mr_port_steer(&s->ports[port], steer, count, err);
+}
+
+static int steer_up(struct mr_setup *s, struct mr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < s->plan->ports_count; i++)
+		if (mr_plan_port_isolated(&s->plan->ports[i]))
+			rc = steer_port(s, i, err);
+	return rc;
+}
+
+static void steer_down(struct mr_setup *s)
+{
+	for (uint32_t i = s->plan->ports_count; i-- > 0;)
+		mr_port_unsteer(&s->ports[i]);
+}
+
 /*
  * After registration, since pinning pages needs open rights, and before the first
  * thread is made, since a thread inherits its maker's rights.
@@ -507,6 +550,7 @@ static const struct mr_step {
 	{"queues", queues_up, queues_down},       /* receive and send queues */
 	{"start", start_up, start_down},          /* NICs run */
 	{"readback", mr_setup_readback_up, NULL}, /* frames out of ports and in again */
+	{"steer", steer_up, steer_down},          /* which frames they give to which lane */
 	{"guard", guard_up, guard_down},          /* CPU shut out of packet memory */
 	{"launch", launch_up, launch_down},       /* rings, persistent kernels */
 	{"lanes", lanes_up, lanes_down},          /* cores */

@@ -19,6 +19,7 @@ struct mr_port_spec mr_setup_port_spec(const struct mr_plan_port *p)
 		.args = p->args,
 		.ifname = p->ifname,
 		.pci = p->kind == MR_PORT_PCI,
+		.isolated = mr_plan_port_isolated(p),
 		.mtu = p->mtu,
 		.rx_queues = p->rx_queues,
 		.tx_queues = p->tx_queues};

@@ -43,8 +43,8 @@ static int build(const struct mr_config *cfg, const struct mr_plan *plan, uint32
 		desc, l->stages[stage].params, &env, &t->data, &t->bytes, &errors);
 	if (rc == 0)
 		return 0;
-	snprintf(
-		key, sizeof(key), "lanes[%u].stages[%u].params.%s", lane, stage, desc->table->file);
+	snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.%s", lane, stage - l->stages_added,
+		desc->table->file);
 	if (rc == -ENOMEM)
 		mr_problem_add(problems, 0, key, "", "out of memory for its table");
 	else
@@ -106,8 +106,8 @@ int mr_setup_tables_fit(const struct mr_config *cfg, const struct mr_plan *befor
 				desc->bytes(now->lanes[i].stages[k].params) <=
 					desc->bytes(before->lanes[i].stages[k].params))
 				continue;
-			snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.%s", i, k,
-				desc->capacity);
+			snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.%s", i,
+				k - now->lanes[i].stages_added, desc->capacity);
 			mr_problem_add(problems, mr_config_line(cfg, key), key,
 				"put the old value back, or stop the instance and start it with "
 				"this file",

@@ -2,10 +2,9 @@
 /*
  * match: compare header fields with ranges and prefixes, and send, drop or go on.
  *
- * A frame matches when every field that is not `any` is there and is within its range or
- * prefix. EtherType is that behind all tags, VLAN the id of the outermost tag, addresses and
- * ports those of the outermost IP packet; a later fragment has no ports.
+ * mr_match.h says which fields, and when a frame matches; a later fragment has no ports.
  */
+#include "mr_match.h"
 #include "mr_stage.h"
 
 enum {
@@ -20,9 +19,8 @@ enum {
 };
 
 struct mr_match_params {
-	struct mr_range ethertype, vlan, protocol, src_port, dst_port, vni;
-	struct mr_prefix src, dst;
-	uint32_t action, otherwise, port, other_port;
+	struct mr_match fields;
+	uint32_t action, otherwise, port, other_port, reason;
 };
 
 /* A field that has to be there, and the number in it. */
@@ -31,7 +29,7 @@ MR_HD int mr_match_field(const struct mr_range *r, uint32_t there, uint32_t x)
 	return mr_range_is_any(r) || (there != 0 && mr_range_has(r, x));
 }
 
-MR_HD int mr_match_frame(const struct mr_match_params *p, const struct mr_view *v)
+MR_HD int mr_match_frame(const struct mr_match *p, const struct mr_view *v)
 {
 	struct mr_headers h;
 	struct mr_ip ip;
@@ -58,13 +56,13 @@ MR_HD int mr_match_frame(const struct mr_match_params *p, const struct mr_view *
 MR_HD enum mr_flow mr_stage_match(const struct mr_ctx *ctx, struct mr_view *v)
 {
 	const struct mr_match_params *p = (const struct mr_match_params *)ctx->params;
-	int matched = mr_match_frame(p, v);
+	int matched = mr_match_frame(&p->fields, v);
 	uint32_t action = matched ? p->action : p->otherwise;
 
 	mr_count(ctx, matched ? MR_MATCH_MATCHED : MR_MATCH_OTHER, 1);
 	if (action == MR_MATCH_SEND)
 		return mr_send(v, matched ? p->port : p->other_port);
-	return action == MR_MATCH_DROP ? mr_drop(v, MR_REASON_policy) : MR_NEXT;
+	return action == MR_MATCH_DROP ? mr_drop(v, (enum mr_reason)p->reason) : MR_NEXT;
 }
 
 #if defined(MR_STAGE_DESCRIBE)
@@ -74,28 +72,30 @@ static const char *const match_words[] = {
 #define MATCH_RANGE(name_, max_, help_)                                                            \
 	{                                                                                          \
 		.name = #name_, .type = MR_PARAM_RANGE,                                            \
-		.offset = offsetof(struct mr_match_params, name_), .max = max_, .def = "any",      \
-		.unit = "", .help = help_                                                          \
+		.offset = offsetof(struct mr_match_params, fields.name_), .max = max_,             \
+		.def = "any", .unit = "", .help = help_                                            \
 	}
-#define MATCH_OTHER(name_, type_, def_, help_)                                                     \
+#define MATCH_OTHER(name_, member_, type_, def_, help_)                                            \
 	{                                                                                          \
 		.name = #name_, .type = MR_PARAM_##type_,                                          \
-		.offset = offsetof(struct mr_match_params, name_), .words = match_words,           \
+		.offset = offsetof(struct mr_match_params, member_), .words = match_words,         \
 		.def = def_, .unit = "", .help = help_                                             \
 	}
 static const struct mr_param_desc match_params[] = {
 	MATCH_RANGE(ethertype, 0xffff, "EtherType behind all VLAN tags, as in 0x0800"),
 	MATCH_RANGE(vlan, 4095, "VLAN id of the outermost tag"),
-	MATCH_OTHER(src, PREFIX, "any", "source address"),
-	MATCH_OTHER(dst, PREFIX, "any", "destination address"),
+	MATCH_OTHER(src, fields.src, PREFIX, "any", "source address"),
+	MATCH_OTHER(dst, fields.dst, PREFIX, "any", "destination address"),
 	MATCH_RANGE(protocol, 255, "IP protocol behind extension headers: 6 TCP, 17 UDP"),
 	MATCH_RANGE(src_port, 65535, "UDP or TCP source port"),
 	MATCH_RANGE(dst_port, 65535, "UDP or TCP destination port"),
 	MATCH_RANGE(vni, 0xffffff, "network identifier of VXLAN on UDP port 4789"),
-	MATCH_OTHER(action, WORD, "continue", "what becomes of a frame that matches"),
-	MATCH_OTHER(port, PORT, "0", "where send sends it"),
-	MATCH_OTHER(otherwise, WORD, "continue", "what becomes of any other frame"),
-	MATCH_OTHER(other_port, PORT, "0", "where send sends that"),
+	MATCH_OTHER(action, action, WORD, "continue", "what becomes of a frame that matches"),
+	MATCH_OTHER(port, port, PORT, "0", "where send sends it"),
+	MATCH_OTHER(otherwise, otherwise, WORD, "continue", "what becomes of any other frame"),
+	MATCH_OTHER(other_port, other_port, PORT, "0", "where send sends that"),
+	MATCH_OTHER(
+		reason, reason, REASON, "policy", "counter gpu_drop_<reason> of what drop drops"),
 };
 
 static const struct mr_stage_counter match_counters[] = {

@@ -44,6 +44,12 @@ static void sound(void)
 			moves != (l->tx_buffers > 0) ||
 			mr_plan_lane_copies(l) != (l->copies_bytes > 0))
 			abort();
+		if (l->stages_count > MR_CHAIN_MAX || l->group > i ||
+			plan.lanes[l->group].rx_port != l->rx_port ||
+			(mr_plan_port_isolated(&plan.ports[l->rx_port]) &&
+				(l->match_text[0] == '\0' ||
+					mr_match_rules(&l->settled) > MR_MATCH_RULES_MAX)))
+			abort();
 		placed(l, l->rx_path, l->pool_offset, l->pool_bytes);
 		if (moves)
 			placed(l, l->tx_path, l->tx_pool_offset, l->tx_pool_bytes);

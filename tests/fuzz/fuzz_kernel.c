@@ -87,9 +87,9 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 		return;
 	}
 	memset(match, 0, sizeof(*match));
-	match->ethertype.to = match->vlan.to = match->protocol.to = UINT32_MAX;
-	match->src_port.to = match->dst_port.to = UINT32_MAX;
-	match->vni.to = 0xffff;
+	match->fields.ethertype.to = match->fields.vlan.to = match->fields.protocol.to = UINT32_MAX;
+	match->fields.src_port.to = match->fields.dst_port.to = UINT32_MAX;
+	match->fields.vni.to = 0xffff;
 	match->port = match->other_port = param;
 	match->action = param % 3;
 }

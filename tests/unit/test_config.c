@@ -422,6 +422,7 @@ static void every_change_that_has_to_wait_is_named_at_its_line(void **state)
 				   "    tx: [{port: p0, queue: 0}]\n    core: any\n    device: g0\n"
 				   "    path: [direct]\n    batch: {packets: 64}\n"
 				   "    stages: [{use: drop, params: {reason: policy}}]\n"
+				   "    match: {vlan: 5}\n"
 				   "eal: {args: [-v]}\nlog: {level: info}\n";
 	static const struct {
 		const char *was, *is, *key;
@@ -441,9 +442,14 @@ static void every_change_that_has_to_wait_is_named_at_its_line(void **state)
 		{"packets: 64", "packets: 32", "lanes[0].batch.packets", 12},
 		{"batch: {packets: 64}", "slots: 64", NULL, 0}, /* both are the defaults */
 		{"use: drop", "use: l2swap", "lanes[0].stages[0].use", 13},
-		{"-v", "-w", "eal.args", 14},
-		{"eal: {args: [-v]}", "name: x", "name", 14},
-		{"info", "debug", "log.level", 15},
+		/* Rules of a NIC are not made anew, and no stage comes or goes. */
+		{"vlan: 5", "vlan: 6", "lanes[0].match", 14},
+		{"vlan: 5", "src_port: 5", "lanes[0].match", 14},
+		{"vlan: 5", "vlan: 5, src_port: 5", "lanes[0].match", 14},
+		{"match: {vlan: 5}", "slots: 64", "lanes[0].match", 6},
+		{"-v", "-w", "eal.args", 15},
+		{"eal: {args: [-v]}", "name: x", "name", 15},
+		{"info", "debug", "log.level", 16},
 	};
 	struct mr_config before, now;
 

@@ -780,6 +780,93 @@ static void options_of_a_port_are_not_cut(void **state)
 		"the port's options are too long together with those that Millrace adds");
 }
 
+/* net_ring has queues of its own; what is asked of a NIC is known without it. */
+#define STEERED(port, m0, m1, more)                                                                \
+	"devices: [{name: g0, device: sim}]\nports: [" port                                        \
+	"]\nlanes:\n" LANE("l0", "0", "any", "[pinned]", ", match: " m0 more)                      \
+		LANE("l1", "1", "any", "[pinned]", ", match: " m1)
+
+static void software_steering_is_a_stage_in_front_of_the_chain(void **state)
+{
+	const struct mr_plan_lane *l = &plan.lanes[0];
+
+	(void)state;
+	assert_int_equal(build(STEERED("{name: p0, device: net_ring0, steering: software}",
+				 "{dst_port: 53, src: 10.0.0.0/8}", "{vlan: 5, dst: \"fd00::/8\"}",
+				 ", stages: [{use: checksum}, {use: l2swap}]")),
+		0);
+	assert_int_equal(l->stages_count, 3);
+	assert_string_equal(l->stages[0].desc->name, "match");
+	assert_string_equal(l->stages[0].text,
+		"ethertype=any vlan=any src=10.0.0.0/8 dst=any protocol=any src_port=any "
+		"dst_port=53 vni=any action=continue port=p0 otherwise=drop other_port=p0 "
+		"reason=unmatched");
+	assert_string_equal(l->stages[1].desc->name, "checksum");
+	assert_string_equal(l->stages[2].desc->name, "l2swap");
+	assert_int_equal(l->stages[1].counter_base, l->stages[0].desc->counters_count);
+	assert_int_equal(l->work, MR_WORK_WARP);
+	assert_string_equal(l->match_text, "src=10.0.0.0/8 dst_port=53");
+	assert_int_equal(plan.lanes[1].stages_count, 1);
+	assert_string_equal(plan.lanes[1].match_text, "vlan=5 dst=fd00::/8");
+	assert_true(plan.ports[0].steered);
+	assert_false(mr_plan_port_isolated(&plan.ports[0]));
+	/* Errors of the lane's own stages are told where they are written. */
+	assert_int_equal(build(STEERED("{name: p0, device: net_ring0, steering: software}",
+				 "{vlan: 4}", "{vlan: 5}",
+				 ", stages: [{use: checksum}, {use: forward, params: {port: 9}}]")),
+		-EINVAL);
+	assert_string_equal(problems.p[0].key, "lanes[0].stages[1].params.port");
+}
+
+static void a_nics_steering_isolates_the_port_and_adds_no_stage(void **state)
+{
+	(void)state;
+	assert_int_equal(build(STEERED("{name: p0, device: \"0000:3e:00.0\"}", "{vni: 5}",
+				 "{vni: 6}", ", stages: [{use: checksum}]")),
+		0);
+	assert_int_equal(plan.lanes[0].stages_count, 1);
+	assert_true(mr_plan_port_isolated(&plan.ports[0]));
+	assert_int_equal(plan.lanes[0].group, 0);
+	assert_int_equal(plan.lanes[1].group, 1);
+	assert_int_equal(plan.warnings_count, 0);
+	/* One match, by whatever fields it is written. */
+	assert_int_equal(build(STEERED("{name: p0, device: \"0000:3e:00.0\"}", "{vni: 5}",
+				 "{vni: 5, protocol: 17, dst_port: 4789}", "")),
+		0);
+	assert_int_equal(plan.lanes[1].group, 0);
+	/* The frames of the read-back are in no match. */
+	assert_int_equal(
+		build("proof: {readback: port}\n" STEERED(
+			"{name: p0, device: \"0000:3e:00.0\"}", "{vni: 5}", "{vni: 6}", "")),
+		-EINVAL);
+	assert_int_equal(problems.count, 1);
+	assert_string_equal(problems.p[0].key, "proof.readback");
+	/* Without any the port is everyone's. */
+	assert_int_equal(build(STEERED("{name: p0, device: \"0000:3e:00.0\"}", "{}", "{}", "")), 0);
+	assert_false(mr_plan_port_isolated(&plan.ports[0]));
+	assert_int_equal(plan.lanes[1].group, 1);
+}
+
+static void what_no_match_names_is_said_to_be_lost_where_the_kernel_is_not_there(void **state)
+{
+	struct mr_host_facts *f = nic_of(0x8086);
+
+	(void)state;
+	assert_int_equal(build(STEERED("{name: p0, device: \"0000:3e:00.0\"}", "{vlan: 5}",
+				 "{vlan: 6}", "")),
+		0);
+	assert_int_equal(plan.warnings_count, 1); /* once for the port */
+	assert_non_null(strstr(plan.warnings[0], "no lane's match names are dropped by the NIC"));
+	free(f);
+	f = nic_of(0x15b3);
+	assert_int_equal(build(STEERED("{name: p0, device: \"0000:3e:00.0\"}", "{vlan: 5}",
+				 "{vlan: 6}", "")),
+		0);
+	for (uint32_t i = 0; i < plan.warnings_count; i++)
+		assert_null(strstr(plan.warnings[i], "dropped by the NIC"));
+	free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -812,6 +899,11 @@ int main(void)
 		cmocka_unit_test_setup(an_mlx5_port_gets_the_options_that_it_needs, setup),
 		cmocka_unit_test_setup(a_nic_of_another_make_keeps_its_own_options, setup),
 		cmocka_unit_test_setup(options_of_a_port_are_not_cut, setup),
+		cmocka_unit_test_setup(software_steering_is_a_stage_in_front_of_the_chain, setup),
+		cmocka_unit_test_setup(a_nics_steering_isolates_the_port_and_adds_no_stage, setup),
+		cmocka_unit_test_setup(
+			what_no_match_names_is_said_to_be_lost_where_the_kernel_is_not_there,
+			setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

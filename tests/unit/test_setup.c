@@ -5,8 +5,8 @@
  *
  * EAL starts once in a process, so each bring-up has a child of its own. What is taken
  * down is seen by standing before one function of each step (the linker's --wrap), which
- * is called all the same. No software port fails to map memory or to start, so those two
- * steps are only stopped at.
+ * is called all the same. No software port fails to map memory or to start, or has rules
+ * that steer, so those three steps are only stopped at.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,8 @@
 #include <unistd.h>
 
 static const char *const steps[] = {"instance", "eal", "devices", "regions", "ports", "maps",
-	"proof", "pools", "queues", "start", "readback", "guard", "launch", "lanes", "serve"};
+	"proof", "pools", "queues", "start", "readback", "steer", "guard", "launch", "lanes",
+	"serve"};
 
 /* What a child tells. */
 struct outcome {
@@ -97,6 +98,7 @@ WRAP("maps", int, mr_port_unmap, (struct mr_port * p, void *addr, size_t bytes, 
 WRAP_VOID("pools", rte_mempool_free, (struct rte_mempool * mp), (mp))
 WRAP_VOID("queues", mr_port_close, (struct mr_port * p), (p))
 WRAP_VOID("start", mr_port_stop, (struct mr_port * p), (p))
+WRAP_VOID("steer", mr_port_unsteer, (struct mr_port * p), (p))
 WRAP_VOID("guard", mr_guard_fini, (struct mr_guard * g), (g))
 WRAP("launch", int, mr_gpu_stop, (struct mr_gpu * g, uint32_t ms, struct mr_err *err), (g, ms, err))
 WRAP("lanes", int, mr_setup_lane_join, (struct mr_setup * s, uint32_t i, struct mr_err *err),
@@ -370,10 +372,10 @@ static void a_step_that_fails_half_way_is_undone_with_all_before_it(void **state
 		{7, spoil_pools, "lane 'l1': pool of "},
 		{8, spoil_queues, "port 'p1' (net_null1): "},
 		{10, spoil_readback, "seems: readback: only frames of others came back"},
-		{11, spoil_guard, "guard 'pkey' needs a CPU"},
-		{12, spoil_launch, "cuLaunchKernel"},
-		{13, spoil_lanes, "lane 'l1': thread: "},
-		{14, spoil_serve, "instance 'other'"},
+		{12, spoil_guard, "guard 'pkey' needs a CPU"},
+		{13, spoil_launch, "cuLaunchKernel"},
+		{14, spoil_lanes, "lane 'l1': thread: "},
+		{15, spoil_serve, "instance 'other'"},
 	};
 
 	(void)state;
