@@ -2,6 +2,7 @@
 #include "mr_cmd_doctor.h"
 
 #include "mr_capture.h"
+#include "mr_setup.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -9,13 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct options {
 	const char *config; /* NULL: the general question */
 	const char *root;
 	const char *capture;
 	bool skip[MR_CHECKS_COUNT];
-	bool json, strict;
+	bool json, strict, readback;
 };
 
 static int parse_options(int argc, char **argv, struct options *o)
@@ -23,7 +25,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	static const struct option longs[] = {{"root", required_argument, NULL, 'r'},
 		{"json", no_argument, NULL, 'j'}, {"strict", no_argument, NULL, 's'},
 		{"skip", required_argument, NULL, 'k'}, {"capture", required_argument, NULL, 'c'},
-		{NULL, 0, NULL, 0}};
+		{"readback", no_argument, NULL, 'b'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	*o = (struct options){.root = "/"};
@@ -42,6 +44,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			if (!mr_doctor_take_check(optarg, o->skip))
 				return -EINVAL;
 			break;
+		case 'b':
+			o->readback = true;
+			break;
 		case 'c':
 			o->capture = optarg;
 			break;
@@ -51,6 +56,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 	}
 	if (optind < argc)
 		o->config = argv[optind++];
+	/* What is tried are this machine's devices, as a configuration uses them. */
+	if (o->readback && (o->config == NULL || strcmp(o->root, "/") != 0))
+		return -EINVAL;
 	return optind == argc ? 0 : -EINVAL;
 }
 
@@ -101,6 +109,41 @@ static int judge(const struct options *o, struct mr_doctor *d, struct mr_plan *r
 		rc = mr_doctor_plan(d, &cfg, NULL, o->strict, ret_plan, problems, err);
 	mr_config_free(&cfg);
 	return rc;
+}
+
+/*
+ * The read-back: check 47 as the devices themselves answer it. Where another check fails it is
+ * not tried. *ret_stuck: a thread is still in a driver, so nothing may be freed.
+ */
+static void read_back(struct mr_doctor *d, struct mr_plan *plan, bool *ret_stuck)
+{
+	static struct mr_proof lanes[MR_LANES_MAX];
+	struct mr_finding *f = &d->findings[mr_checks_find("pair.readback")];
+	struct mr_err err = {0};
+	size_t used = 0;
+	int rc;
+
+	if (mr_checks_worst(d->findings) == MR_FAIL)
+		return;
+	plan->alarm = MR_ALARM_GO_ON;
+	rc = mr_setup_try(plan, lanes, &err);
+	*ret_stuck = rc == -ETIMEDOUT;
+	*f = (struct mr_finding){.verdict = rc < 0 ? MR_FAIL : MR_PASS, .gating = f->gating};
+	snprintf(f->value, sizeof(f->value), "%.500s", err.msg);
+	for (uint32_t i = 0; rc == 0 && i < plan->lanes_count; i++) {
+		if (lanes[i].verdict > f->verdict)
+			f->verdict = lanes[i].verdict;
+		if (used < sizeof(f->value))
+			used += (size_t)snprintf(f->value + used, sizeof(f->value) - used, "%s%s",
+				used > 0 ? "; " : "", lanes[i].value);
+	}
+	if (f->verdict != MR_PASS)
+		snprintf(f->hint, sizeof(f->hint), "%s",
+			f->verdict == MR_FAIL
+				? "do not use this path as it is; look at iommu.type, pcie.acs and "
+				  "pair.peermem"
+				: "frames tell more than memory: put a plug or a peer behind the "
+				  "port that sends them back, and write proof: {readback: port}");
 }
 
 /*
@@ -171,6 +214,7 @@ int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv)
 	struct mr_plan *plan = calloc(1, sizeof(*plan));
 	struct options o;
 	int status = MR_EXIT_FAILURE;
+	bool stuck = false;
 	sigset_t before;
 
 	sigprocmask(SIG_SETMASK, NULL, &before);
@@ -187,6 +231,8 @@ int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv)
 			o.config != NULL ? o.config : "doctor");
 		status = refuse(&o, problems, status);
 	} else {
+		if (o.readback)
+			read_back(d, plan, &stuck);
 		status = status_of(mr_checks_worst(d->findings));
 		if (o.json &&
 			print_json(mr_doctor_json(d, o.config != NULL ? plan : NULL)) !=
@@ -194,6 +240,10 @@ int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv)
 			status = MR_EXIT_FAILURE;
 		else if (!o.json)
 			mr_doctor_print(d, o.config != NULL ? plan : NULL);
+		if (stuck) {
+			fflush(stdout);
+			_exit(status);
+		}
 		mr_doctor_fini(d);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);

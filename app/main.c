@@ -21,7 +21,8 @@ static const struct mr_cmd cmds[] = {
 	{"check", "CONFIG [--json] [--no-host] [--name NAME]",
 		"parse and plan a configuration and print what would be built", mr_cmd_check},
 	{"doctor",
-		"[CONFIG] [--root DIR|FILE.tar] [--json] [--strict] [--skip ID] [--capture FILE]",
+		"[CONFIG] [--root DIR|FILE.tar] [--json] [--strict] [--skip ID] [--capture FILE] "
+		"[--readback]",
 		"judge whether this machine has what a configuration, or a direct lane, needs",
 		mr_cmd_doctor},
 	{"stats", "[--name NAME] [--watch] [--json | --prometheus]",

@@ -303,9 +303,9 @@ void mr_check_pair_readback(const struct mr_check_in *in, struct mr_finding *f)
 				   v->register_errno.known ? "registered, no bytes were sent"
 							   : "nothing was tried")) {
 			mr_hint(f,
-				"nothing but bytes that arrive proves the path: `ib_write_bw "
-				"--use_cuda=0` "
-				"between two machines tries it");
+				"nothing but bytes that arrive proves the path: `millrace doctor "
+				"CONFIG --readback` sends them, with a plug or peer that returns "
+				"frames and proof: {readback: port} in CONFIG");
 		}
 	}
 }

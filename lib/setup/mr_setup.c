@@ -601,18 +601,29 @@ static int bring_up(
 	return 0;
 }
 
-int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, void *ctx,
-	struct mr_setup **ret_setup, struct mr_err *err)
+static struct mr_setup *setup_new(const struct mr_plan *plan, struct mr_err *err)
 {
 	struct mr_setup *s = calloc(1, sizeof(*s));
-	int rc;
 
-	if (s == NULL)
-		return mr_err_set(err, -ENOMEM, "out of memory");
+	if (s == NULL) {
+		(void)mr_err_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
 	s->plan = plan;
 	s->guard.key = -1;
 	s->lock_fd = -1;
 	mr_setup_reload_init(s);
+	return s;
+}
+
+int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, void *ctx,
+	struct mr_setup **ret_setup, struct mr_err *err)
+{
+	struct mr_setup *s = setup_new(plan, err);
+	int rc;
+
+	if (s == NULL)
+		return err->code;
 	rc = bring_up(s, before_step, ctx, err);
 	if (rc == 0) {
 		*ret_setup = s;
@@ -620,6 +631,31 @@ int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, v
 	}
 	/* The first sentence is the cause, but how to end is the last's to say. */
 	if (mr_setup_down(s, rc == -ECANCELED ? err : NULL) < 0)
+		rc = -ETIMEDOUT;
+	return rc;
+}
+
+static bool is_proven_by(void *ctx, const char *step)
+{
+	(void)ctx;
+	return strcmp(step, "guard") != 0;
+}
+
+int mr_setup_try(
+	const struct mr_plan *plan, struct mr_proof ret_lanes[MR_LANES_MAX], struct mr_err *err)
+{
+	struct mr_setup *s = setup_new(plan, err);
+	int rc;
+
+	if (s == NULL)
+		return err->code;
+	rc = bring_up(s, is_proven_by, NULL, err);
+	if (rc == -ECANCELED) {
+		rc = 0;
+		for (uint32_t i = 0; i < plan->lanes_count; i++)
+			mr_setup_proof_tell(s, i, &ret_lanes[i]);
+	}
+	if (mr_setup_down(s, rc == 0 ? err : NULL) < 0)
 		rc = -ETIMEDOUT;
 	return rc;
 }

@@ -17,6 +17,7 @@
 #define MR_SETUP_H
 
 #include "mr_plan.h"
+#include "mr_proof.h"
 #include "mr_report.h"
 
 struct mr_setup;
@@ -44,6 +45,15 @@ MR_MUST_USE int mr_setup_check_tables(
 typedef bool mr_setup_before_step(void *ctx, const char *step);
 MR_MUST_USE int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step,
 	void *ctx, struct mr_setup **ret_setup, struct mr_err *err);
+
+/*
+ * mr_setup_try brings a plan up as far as its paths are proven, lets no lane run, and takes
+ * everything down again. One proof for each lane of the plan: PASS where bytes were seen to
+ * go its way. Where the plan's alarm is go_on, evidence against a path is no error.
+ * -EALREADY and -ETIMEDOUT: see up. The process starts no other plan after it.
+ */
+MR_MUST_USE int mr_setup_try(
+	const struct mr_plan *plan, struct mr_proof ret_lanes[MR_LANES_MAX], struct mr_err *err);
 
 enum mr_setup_event {
 	MR_SETUP_OK,

@@ -157,6 +157,9 @@ bool mr_setup_proof_port(const struct mr_plan_lane *l, uint32_t port);
 bool mr_setup_proof_lane(struct mr_setup *s, uint32_t i, enum mr_proof_kind *ret_why,
 	enum mr_check_verdict *ret_verdict);
 
+/* PASS where lane i's path holds and bytes were seen to go that way. */
+void mr_setup_proof_tell(struct mr_setup *s, uint32_t i, struct mr_proof *ret_proof);
+
 /* The lane's threads and arrays; mr_setup_lane.c. */
 MR_MUST_USE int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err);
 void mr_setup_lane_free(struct mr_setup *s, uint32_t i);

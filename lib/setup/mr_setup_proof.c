@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOP_WAIT_MS 500u
+#define LOOP_WAIT_MS 2000u
 #define LOOP_FOREIGN_MAX 256u /* frames of others that are dropped before it is given up */
 #define LOOP_BYTES_MAX (2 * MR_REGION_PAGE)
 #define MACHINE_NS 1000000000u
@@ -212,8 +212,9 @@ bool mr_setup_proof_lane(struct mr_setup *s, uint32_t i, enum mr_proof_kind *ret
 	return holds;
 }
 
-/* What speaks against a lane, in words; the first of that kind and verdict. */
-static const char *words(struct mr_setup *s, uint32_t i, enum mr_proof_kind kind)
+/* What a lane's verdict of a kind says: the first of its ports or regions that has it. */
+static const char *words(
+	struct mr_setup *s, uint32_t i, enum mr_proof_kind kind, enum mr_check_verdict v)
 {
 	const struct mr_plan_lane *l = lane_of(s, i);
 	uint32_t rx = l->rx_path, tx = l->tx_path, d = l->device;
@@ -221,14 +222,14 @@ static const char *words(struct mr_setup *s, uint32_t i, enum mr_proof_kind kind
 
 	switch (kind) {
 	case MR_PROOF_MEMORY:
-		return p->memory[d][p->memory[d][rx].verdict == MR_FAIL ? rx : tx].value;
+		return p->memory[d][p->memory[d][rx].verdict == v ? rx : tx].value;
 	case MR_PROOF_WINDOW:
-		return p->window[d][p->window[d][rx].verdict == MR_FAIL ? rx : tx].value;
+		return p->window[d][p->window[d][rx].verdict == v ? rx : tx].value;
 	case MR_PROOF_COUNTERS:
 		return p->counters[d].value;
 	case MR_PROOF_READBACK:
 		for (uint32_t k = 0; k < s->plan->ports_count; k++)
-			if (mr_setup_proof_port(l, k) && p->readback[k].verdict == MR_FAIL)
+			if (mr_setup_proof_port(l, k) && p->readback[k].verdict == v)
 				return p->readback[k].value;
 		return "";
 	case MR_PROOF_WATCH:
@@ -244,6 +245,29 @@ static bool stops(const struct mr_setup *s, uint32_t i)
 		(s->plan->alarm == MR_ALARM_AUTO && is_direct(lane_of(s, i)));
 }
 
+void mr_setup_proof_tell(struct mr_setup *s, uint32_t i, struct mr_proof *ret_proof)
+{
+	const struct mr_plan_lane *l = lane_of(s, i);
+	const char *path = mr_path_name(path_of(l));
+	enum mr_check_verdict v;
+	enum mr_proof_kind why;
+
+	*ret_proof = (struct mr_proof){0};
+	if (!mr_setup_proof_lane(s, i, &why, &v))
+		mr_proof_set(ret_proof, v == MR_FAIL ? MR_FAIL : MR_UNKNOWN,
+			"lane '%s' is unproven as %s: %s: %s", l->name, path,
+			mr_proof_kind_name(why), words(s, i, why, v));
+	else if (worst_readback(s, l) == MR_PASS)
+		mr_proof_set(ret_proof, MR_PASS, "lane '%s' is %s: readback: %s", l->name, path,
+			words(s, i, MR_PROOF_READBACK, MR_PASS));
+	else
+		mr_proof_set(ret_proof,
+			worst(s, l, MR_PROOF_WINDOW, i) == MR_PASS ? MR_PASS : MR_UNKNOWN,
+			"lane '%s' is %s: window: %s; readback %s", l->name, path,
+			words(s, i, MR_PROOF_WINDOW, worst(s, l, MR_PROOF_WINDOW, i)),
+			words(s, i, MR_PROOF_READBACK, worst_readback(s, l)));
+}
+
 /* Evidence against a path is enough to stop; evidence that is missing is not. */
 static int judge_lanes(struct mr_setup *s, struct mr_err *err)
 {
@@ -257,7 +281,7 @@ static int judge_lanes(struct mr_setup *s, struct mr_err *err)
 			"lane '%s': path %s is not what it seems: %s: %s; 'proof: {alarm: go_on}' "
 			"lets it run as unproven",
 			lane_of(s, i)->name, mr_path_name(path_of(lane_of(s, i))),
-			mr_proof_kind_name(why), words(s, i, why));
+			mr_proof_kind_name(why), words(s, i, why, v));
 	}
 	return 0;
 }

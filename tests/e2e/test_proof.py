@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A path that is not what it seems: found, named, and either stopped or called unproven."""
+import json
 import sys
 
 import frames as fr
 from harness import (
-    CLEAN, FAILURE, PATIENCE, case, check, check_equal, complaints, config, lane, main,
+    CLEAN, CONFIG, FAILURE, PATIENCE, USAGE, case, check, check_equal, complaints, config, lane,
+    main, validate,
 )  # fmt: skip
 
 FLOOD = "net_null0,size=64,copy=0"
@@ -149,6 +151,44 @@ def a_port_without_a_way_back_is_not_tried_unless_asked_and_then_refused(s):
     refused(r, "lane 'l0': path pinned", "readback: only frames of others came back")
     r = s.run(one_lane("sim", "pinned", proof=asked), "--duration", "0.1", reason="duration")
     check_equal(r.lane()["path_verdict"], "unproven", "path_verdict")
+
+
+@case
+def doctor_tries_the_paths_of_a_configuration_and_runs_no_lane(s):
+    tried = (
+        (one_lane("sim", port="net_ring0"), "PASS", "lane 'l0' is direct: readback: 6 sizes"),
+        (one_lane("sim"), "PASS", "lane 'l0' is direct: window: 6 sizes"),
+        (one_lane("sim", "pinned", "net_ring0"), "PASS", "lane 'l0' is pinned: readback: 6 sizes"),
+        (one_lane("sim,fault=short"), "FAIL", "lane 'l0' is unproven as direct: window: what"),
+        (one_lane("sim,map=0"), "UNKNOWN", "lane 'l0' is unproven as direct: window: bytes"),
+        (one_lane("sim", proof={"readback": "port"}), "FAIL", "readback: only frames of others"),
+        (one_lane("sim,fault=attach@1"), "FAIL", "port 'p0' (net_null0): device 'g0'"),
+    )
+    for i, (cfg, verdict, says) in enumerate(tried):
+        file = s.write(f"try{i}.yaml", json.dumps(cfg))
+        for more in ((), ("--readback",)):
+            r = s.command("doctor", "--json", *more, file)
+            validate("doctor.schema.json", r.stdout)
+            checks = {c["id"]: c for c in json.loads(r.stdout)["checks"]}
+            told = checks["pair.readback"]
+            check_equal(told["verdict"], verdict if more else "NA", f"{says}: {told}")
+            check(says in told["value"] or not more, told["value"])
+        check_equal(r.status == CONFIG, verdict == "FAIL", f"{says}: status {r.status}")
+        check_equal(told["hint"] == "", verdict == "PASS", f"{says}: {told}")
+
+
+@case
+def doctor_tries_nothing_without_a_configuration_on_another_machine_or_against_a_check(s):
+    check_equal(s.command("doctor", "--readback").status, USAGE, "status without CONFIG")
+    file = s.write("c.yaml", json.dumps(one_lane("sim", port="net_ring0")))
+    r = s.command("doctor", "--readback", "--root", s.path, file)
+    check_equal(r.status, USAGE, "status with a root")
+    real = s.write("real.yaml", json.dumps(one_lane("0000:ff:1f.7", "pinned")))
+    r = s.command("doctor", "--json", "--readback", real)
+    check_equal(r.status, CONFIG, r.told())
+    checks = {c["id"]: c for c in json.loads(r.stdout)["checks"]}
+    check_equal(checks["gpu.driver"]["verdict"], "FAIL", str(checks["gpu.driver"]))
+    check_equal(checks["pair.readback"]["verdict"], "NA", str(checks["pair.readback"]))
 
 
 sys.exit(main())

@@ -12,13 +12,14 @@ import json
 import pathlib
 import re
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 
 import frames as fr  # noqa: E402
 from harness import (  # noqa: E402
-    CLEAN, CONFIG, GPU, PORT, Result, case, check, check_equal, check_frames, config, judge, lane,
+    CLEAN, CONFIG, FAILURE, GPU, PATIENCE, PORT, Result, case, check, check_equal, check_frames, config, judge, lane,
     main, sentences, swapped,
 )  # fmt: skip
 from machine import BAR, NIC, Machine, Parts  # noqa: E402
@@ -115,6 +116,30 @@ def relay(sending, receiving, given, count, window=200, timeout=40):
             time.sleep(0.0005)
         receiving.collect()
     return receiving.got
+
+
+class Returning:
+    """While it holds, what comes out at a wire goes back in."""
+
+    def __init__(self, wire):
+        self.wire = wire
+        self.on = True
+        self.thread = threading.Thread(target=self.turn)
+
+    def turn(self):
+        while self.on:
+            self.wire.collect()
+            frames, self.wire.got = self.wire.got, []
+            self.wire.send(frames)
+            time.sleep(0.001)
+
+    def __enter__(self):
+        self.wire.quiet()
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.on = False
+        self.thread.join()
 
 
 def machine(s, name, **keys):
@@ -230,8 +255,10 @@ def without_registration_no_byte_passes_and_the_iommu_says_so(s):
         g.begin("unmapped", cfg(("forward",)), program="millrace-unmapped")
         # Few at first: the kernel stops telling after ten faults.
         g.wires[0].send(given[:3])
-        time.sleep(2)
-        told = g.must("dmesg | grep DMAR: || true")
+        told, end = "", time.monotonic() + 10 * PATIENCE
+        while "DMA Read" not in told and time.monotonic() < end:
+            time.sleep(0.5)
+            told = g.must("dmesg | grep DMAR: || true")
         g.wires[0].send(given)
         time.sleep(2)
         g.wires[0].collect()
@@ -241,6 +268,19 @@ def without_registration_no_byte_passes_and_the_iommu_says_so(s):
         check(not any(f in given for f in g.wires[0].got), "a frame came back")
         check(re.search(r"DMAR: \[DMA Write.*00:03.0", told), f"the IOMMU says nothing of a write: {told}")
         check(re.search(r"DMAR: \[DMA Read.*00:03.0", told), f"the IOMMU says nothing of a read: {told}")
+        g.end("unmapped", "KILL")
+        proven = cfg(("forward",), proof={"readback": "port"})
+        with Returning(g.wires[0]):
+            g.begin("proven", proven)
+            r = g.end("proven")
+            told = [e for e in r.lane()["evidence"] if e["check"] == "readback"]
+            check_equal([e["verdict"] for e in told], ["PASS"], f"read-back: {told}")
+            check_equal(r.lane()["path_verdict"], "direct", "path_verdict")
+            g.begin("refused", proven, program="millrace-unmapped")
+            r = g.end("refused", None, FAILURE)
+        (error,) = r.report["errors"]
+        says = "lane 'l0': path direct is not what it seems: readback: "
+        check(error["message"].startswith(says), error["message"])
     finally:
         g.close()
 
