@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_proof_watch.h"
 
+#include "mr_facts_priv.h"
 #include "mr_parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEVICES "sys/bus/pci/devices/"
+#define BUFFERS "sys/kernel/debug/dma_buf/bufinfo"
+#define BUFFERS_MAX ((size_t)1 << 20)
 
 static bool read_number(struct mr_root *root, const char *folder, const char *file, uint64_t *ret_v)
 {
@@ -62,6 +66,7 @@ static void read_link(struct mr_root *root, const char *bdf, const char *file, c
 
 static void read_device(struct mr_root *root, const char *bdf, struct mr_proof_device *ret)
 {
+	struct mr_facts_pci pci = {0};
 	char path[160];
 
 	snprintf(path, sizeof(path), DEVICES "%s", bdf);
@@ -69,6 +74,10 @@ static void read_device(struct mr_root *root, const char *bdf, struct mr_proof_d
 		ret->path[0] = '\0';
 	read_link(root, bdf, "current_link_width", ret->width);
 	read_link(root, bdf, "current_link_speed", ret->speed);
+	mr_facts_aer(root, path, &pci);
+	ret->counts_errors =
+		pci.aer_fatal.state == MR_FACT_KNOWN && pci.aer_nonfatal.state == MR_FACT_KNOWN;
+	ret->errors = pci.aer_fatal.v + pci.aer_nonfatal.v;
 }
 
 void mr_proof_watch_add(struct mr_proof_watch *w, const char *bdf, bool gpu)
@@ -96,6 +105,20 @@ bool mr_proof_watch_registered(struct mr_proof_watch *w, uint64_t *ret_bytes)
 	return true;
 }
 
+/* Under "Attached Devices:" of each buffer, a line for each device. */
+bool mr_proof_watch_attached(struct mr_proof_watch *w, const char *bdf, uint32_t *ret_count)
+{
+	char *text = malloc(BUFFERS_MAX), *rest = NULL;
+	bool known = text != NULL && mr_root_read(&w->root, BUFFERS, text, BUFFERS_MAX, NULL) == 0;
+
+	*ret_count = 0;
+	for (char *line = known ? strtok_r(text, "\n", &rest) : NULL; line != NULL;
+		line = strtok_r(NULL, "\n", &rest))
+		*ret_count += strcmp(line + strspn(line, "\t "), bdf) == 0;
+	free(text);
+	return known;
+}
+
 static bool changed(const char *before, const char *now)
 {
 	/* What could not be read then, or cannot be now, is no change of a link. */
@@ -120,6 +143,10 @@ static void look_at(struct mr_root *root, struct mr_proof_device *d, mr_proof_te
 		snprintf(sentence, sizeof(sentence),
 			"the PCIe link of %s was trained anew: %s, it was %s", d->bdf, now.speed,
 			d->speed);
+	else if (d->counts_errors && now.counts_errors && now.errors > d->errors)
+		snprintf(sentence, sizeof(sentence),
+			"%s counts %" PRIu64 " PCIe errors that nothing corrected since the start",
+			d->bdf, now.errors - d->errors);
 	if (sentence[0] == '\0')
 		return;
 	d->said = true;

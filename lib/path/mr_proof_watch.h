@@ -6,11 +6,14 @@
  *
  * A look compares with what was there when a device was added: where it is in the PCI
  * tree, and the width and speed to which its link was trained (of a GPU the width only:
- * an idle GPU slows its link by itself). And it reads the counters of the peer-memory
- * module: bytes that NICs registered, and registrations that the GPU's driver took back.
+ * an idle GPU slows its link by itself), and the PCIe errors by which packets were lost. And
+ * it reads the counters of the peer-memory module: bytes that NICs registered, and
+ * registrations that the GPU's driver took back.
  *
  * Thread   one at a time.
- * Source   Linux Documentation/ABI/testing/sysfs-bus-pci; ib_peer_mem.h of MLNX_OFED
+ * Source   Linux Documentation/ABI/testing/sysfs-bus-pci and
+ *          sysfs-bus-pci-devices-aer_stats; drivers/dma-buf/dma-buf.c; ib_peer_mem.h of
+ *          MLNX_OFED
  */
 #ifndef MR_PROOF_WATCH_H
 #define MR_PROOF_WATCH_H
@@ -26,6 +29,8 @@ struct mr_proof_device {
 	bool said; /* its change was told */
 	char path[MR_ROOT_PATH_MAX];
 	char width[32], speed[32]; /* as the kernel writes them; "" not readable */
+	bool counts_errors;
+	uint64_t errors; /* that are not corrected */
 };
 
 struct mr_proof_watch {
@@ -48,6 +53,12 @@ void mr_proof_watch_add(struct mr_proof_watch *w, const char *bdf, bool gpu);
 
 /* Bytes that were registered since open; false: the counters cannot be read. */
 bool mr_proof_watch_registered(struct mr_proof_watch *w, uint64_t *ret_bytes);
+
+/*
+ * mr_proof_watch_attached counts the dma-bufs that a device is attached to, which is how a NIC
+ * holds memory that it did not register by peer memory; false: debugfs cannot be read.
+ */
+bool mr_proof_watch_attached(struct mr_proof_watch *w, const char *bdf, uint32_t *ret_count);
 
 /* mr_proof_watch_look tells, once, of each change: of a device, or of all (bdf ""). */
 typedef void mr_proof_tell(void *ctx, const char *bdf, const char *sentence);

@@ -81,8 +81,9 @@ struct mr_setup_proof {
 	struct mr_proof window[MR_DEVICES_MAX][MR_PATH_COUNT];
 	struct mr_proof counters[MR_DEVICES_MAX];
 	struct mr_proof readback[MR_PORTS_MAX];
-	struct mr_proof watch[MR_LANES_MAX]; /* written once, before alarmed */
-	uint32_t alarmed[MR_LANES_MAX];      /* the watch stores, telemetry loads */
+	struct mr_proof attached[MR_PORTS_MAX]; /* dma-bufs that its NIC holds */
+	struct mr_proof watch[MR_LANES_MAX];    /* written once, before alarmed */
+	uint32_t alarmed[MR_LANES_MAX];         /* the watch stores, telemetry loads */
 	bool told[MR_LANES_MAX];
 	struct mr_proof_watch machine;
 	uint64_t machine_ns; /* when it was last looked at */

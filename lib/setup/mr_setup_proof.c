@@ -117,6 +117,27 @@ static void prove_counters(struct mr_setup *s)
 			mr_proof_set(&s->proof.counters[i], real.verdict, "%s", real.value);
 }
 
+/* The NICs that reach GPU memory: what each holds of it by dma-buf. */
+static void count_buffers(struct mr_setup *s)
+{
+	for (uint32_t m = 0; m < s->maps_count; m++) {
+		const struct mr_plan_port *port = &s->plan->ports[s->maps[m].port];
+		struct mr_proof *p = &s->proof.attached[s->maps[m].port];
+		uint32_t count;
+
+		if (port->kind != MR_PORT_PCI || s->maps[m].path != MR_PATH_DIRECT)
+			continue;
+		if (mr_proof_watch_attached(&s->proof.machine, port->device, &count))
+			mr_proof_set(p, MR_PASS,
+				"%s is attached to %u dma-bufs; what it registered by peer memory "
+				"is not among them",
+				port->device, count);
+		else
+			mr_proof_set(
+				p, MR_UNKNOWN, "not readable: /sys/kernel/debug/dma_buf/bufinfo");
+	}
+}
+
 /* "device=0000:3b:00.0,option": the address. */
 static void watch_devices(struct mr_setup *s)
 {
@@ -297,6 +318,7 @@ int mr_setup_proof_up(struct mr_setup *s, struct mr_err *err)
 				return rc;
 		}
 	prove_counters(s);
+	count_buffers(s);
 	return judge_lanes(s, err);
 }
 
@@ -469,6 +491,9 @@ int mr_setup_readback_up(struct mr_setup *s, struct mr_err *err)
 
 		if (s->plan->readback == MR_READBACK_OFF) {
 			mr_proof_set(proof, MR_NA, "switched off by proof.readback");
+		} else if (mr_plan_port_isolated(p)) {
+			mr_proof_set(proof, MR_NA,
+				"not offered: the port takes what lanes match, and no test frame");
 		} else if (p->rx_queues == 0 || p->tx_queues == 0) {
 			mr_proof_set(proof, MR_NA, "not offered: lanes use one direction only");
 		} else if (!offered && s->plan->readback != MR_READBACK_PORT) {

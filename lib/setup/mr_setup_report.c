@@ -128,6 +128,8 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 
 			evidence(r, "readback", mr_check_verdict_name(back->verdict),
 				"port '%s': %s", s->ports[k].name, back->value);
+			if (s->proof.attached[k].value[0] != '\0')
+				proof_evidence(r, "attachments", &s->proof.attached[k]);
 		}
 	evidence(r, "ordering", "PASS", "NIC writes before READY: %s%s",
 		ordering_name(info->writes_ordering),

@@ -261,6 +261,45 @@ static void what_cannot_be_read_is_no_change(void **state)
 	tells(NULL, NULL);
 }
 
+static void errors_that_lost_something_are_told_and_corrected_ones_are_not(void **state)
+{
+	(void)state;
+	set(NIC, "aer_dev_correctable", "RxErr 9\nTOTAL_ERR_COR 9\n");
+	tells(NULL, NULL);
+	/* They could not be read before. */
+	set(NIC, "aer_dev_fatal", "TLP 0\nTOTAL_ERR_FATAL 0\n");
+	set(NIC, "aer_dev_nonfatal", "TLP 3\nTOTAL_ERR_NONFATAL 3\n");
+	tells(NULL, NULL);
+	mr_proof_watch_close(&watch);
+	assert_int_equal(mr_proof_watch_open(&watch, base, &(struct mr_err){0}), 0);
+	mr_proof_watch_add(&watch, NIC, false);
+	tells(NULL, NULL);
+	set(NIC, "aer_dev_correctable", "RxErr 99\nTOTAL_ERR_COR 99\n");
+	tells(NULL, NULL);
+	set(NIC, "aer_dev_fatal", "TLP 0\nTOTAL_ERR_FATAL 1\n");
+	set(NIC, "aer_dev_nonfatal", "TLP 3\nTOTAL_ERR_NONFATAL 5\n");
+	tells(NIC, NIC " counts 3 PCIe errors that nothing corrected since the start");
+}
+
+static void attachments_of_a_nic_are_counted_over_all_buffers(void **state)
+{
+	uint32_t count = 9;
+
+	(void)state;
+	assert_false(mr_proof_watch_attached(&watch, NIC, &count));
+	put("sys/kernel/debug/dma_buf/bufinfo",
+		"\nDma-buf Objects:\nsize\tflags\tmode\tcount\texp_name\tino\tname\n"
+		"02097152\t00000002\t00080007\t00000003\tnvidia_p2p\t00000042\t<none>\n"
+		"\tAttached Devices:\n\t" NIC "\n\t0000:5e:00.1\nTotal 2 devices attached\n\n"
+		"02097152\t00000002\t00080007\t00000003\tnvidia_p2p\t00000043\t" NIC "\n"
+		"\tAttached Devices:\n\t" NIC "\nTotal 1 devices attached\n\n"
+		"\nTotal 2 objects, 4194304 bytes\n");
+	assert_true(mr_proof_watch_attached(&watch, NIC, &count));
+	assert_int_equal(count, 2);
+	assert_true(mr_proof_watch_attached(&watch, GPU, &count));
+	assert_int_equal(count, 0);
+}
+
 static void a_device_that_moved_or_went_is_told(void **state)
 {
 	char link[128];
@@ -324,6 +363,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			an_idle_gpu_may_slow_its_link_and_a_nic_may_not, make, clean),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_no_change, make, clean),
+		cmocka_unit_test_setup_teardown(
+			errors_that_lost_something_are_told_and_corrected_ones_are_not, make,
+			clean),
+		cmocka_unit_test_setup_teardown(
+			attachments_of_a_nic_are_counted_over_all_buffers, make, clean),
 		cmocka_unit_test_setup_teardown(a_device_that_moved_or_went_is_told, make, clean),
 		cmocka_unit_test_setup_teardown(
 			a_revoked_registration_is_told_and_another_registration_is_not, make,
