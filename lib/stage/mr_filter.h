@@ -23,6 +23,7 @@
 #ifndef MR_FILTER_H
 #define MR_FILTER_H
 
+#include "mr_interval.h"
 #include "mr_packet.h"
 
 #define MR_FILTER_RULES_MAX 10000u
@@ -34,7 +35,7 @@ enum mr_filter_action {
 	MR_FILTER_COUNT, /* and look further */
 };
 
-/* Interval i begins at bounds[i] and ends before bounds[i + 1]; the first begins at 0. */
+/* A field's intervals (mr_interval.h). */
 struct mr_filter_field {
 	uint32_t bounds; /* offset of uint32_t [count], or [count][4] for IPv6 */
 	uint32_t sets;   /* offset of uint32_t [count]: numbers of sets */
@@ -66,64 +67,21 @@ MR_HD const void *mr_filter_at(const struct mr_filter_table *t, uint32_t offset)
 	return (const uint8_t *)t + offset;
 }
 
-/* The interval of a number: the last that does not begin behind it. */
-MR_HD uint32_t mr_filter_search(const uint32_t *bounds, uint32_t count, uint32_t key)
-{
-	uint32_t at = 0;
-
-	while (count > 1) {
-		uint32_t half = count / 2;
-
-		if (bounds[at + half] <= key)
-			at += half;
-		count -= half;
-	}
-	return at;
-}
-
-/* Whether four words are not above an address. */
-MR_HD int mr_filter_reaches(const uint32_t *bound, const struct mr_ip *ip)
-{
-	if (bound[0] != ip->word[0])
-		return bound[0] < ip->word[0];
-	if (bound[1] != ip->word[1])
-		return bound[1] < ip->word[1];
-	if (bound[2] != ip->word[2])
-		return bound[2] < ip->word[2];
-	return bound[3] <= ip->word[3];
-}
-
-MR_HD uint32_t mr_filter_search_6(const uint32_t *bounds, uint32_t count, const struct mr_ip *ip)
-{
-	uint32_t at = 0;
-
-	while (count > 1) {
-		uint32_t half = count / 2;
-
-		if (mr_filter_reaches(bounds + 4 * (at + half), ip))
-			at += half;
-		count -= half;
-	}
-	return at;
-}
-
-/* The set of an interval. */
-MR_HD const uint64_t *mr_filter_set(
+/* Where the set of an interval begins, in words behind t->sets. */
+MR_HD uint32_t mr_filter_set(
 	const struct mr_filter_table *t, const struct mr_filter_field *f, uint32_t interval)
 {
-	uint32_t set = ((const uint32_t *)mr_filter_at(t, f->sets))[interval];
-
-	return (const uint64_t *)mr_filter_at(t, t->sets) + (size_t)set * t->stride;
+	return ((const uint32_t *)mr_filter_at(t, f->sets))[interval] * t->stride;
 }
 
-MR_HD const uint64_t *mr_filter_by_number(
+MR_HD uint32_t mr_filter_by_number(
 	const struct mr_filter_table *t, const struct mr_filter_field *f, uint32_t key)
 {
 	return mr_filter_set(t, f,
-		mr_filter_search((const uint32_t *)mr_filter_at(t, f->bounds), f->count, key));
+		mr_interval_search((const uint32_t *)mr_filter_at(t, f->bounds), f->count, key));
 }
 
-MR_HD const uint64_t *mr_filter_by_address(
+MR_HD uint32_t mr_filter_by_address(
 	const struct mr_filter_table *t, uint32_t field, const struct mr_ip *ip)
 {
 	const struct mr_filter_field *f = &t->field[field];
@@ -132,7 +90,7 @@ MR_HD const uint64_t *mr_filter_by_address(
 		return mr_filter_by_number(t, f, ip->word[0]);
 	f += MR_FILTER_SRC6 - MR_FILTER_SRC4;
 	return mr_filter_set(t, f,
-		mr_filter_search_6((const uint32_t *)mr_filter_at(t, f->bounds), f->count, ip));
+		mr_interval_search_6((const uint32_t *)mr_filter_at(t, f->bounds), f->count, ip));
 }
 
 /* The lowest bit that is set; there is one. */
@@ -152,32 +110,34 @@ MR_HD uint32_t mr_filter_lowest(uint64_t x)
 MR_HD uint32_t mr_filter_find(const struct mr_filter_table *t, const struct mr_view *v,
 	const struct mr_headers *h, uint32_t *ret_counted)
 {
-	const uint8_t *actions = (const uint8_t *)mr_filter_at(t, t->actions);
+	const uint64_t *sets = (const uint64_t *)mr_filter_at(t, t->sets);
 	uint32_t ports = h->has & (MR_HAS_UDP | MR_HAS_TCP);
 	struct mr_ip ip = mr_walked_source(v, h);
-	const uint64_t *src = mr_filter_by_address(t, MR_FILTER_SRC4, &ip), *dst;
-	const uint64_t *protocol =
-		mr_filter_by_number(t, &t->field[MR_FILTER_PROTOCOL], h->protocol);
-	const uint64_t *src_port = mr_filter_by_number(t, &t->field[MR_FILTER_SRC_PORT],
-		ports != 0 ? mr_get_be16(v, h->l4) : MR_FILTER_NO_PORT);
-	const uint64_t *dst_port = mr_filter_by_number(t, &t->field[MR_FILTER_DST_PORT],
-		ports != 0 ? mr_get_be16(v, h->l4 + 2) : MR_FILTER_NO_PORT);
+	uint32_t src = mr_filter_by_address(t, MR_FILTER_SRC4, &ip), dst, protocol, from, to;
 
 	ip = mr_walked_target(v, h);
 	dst = mr_filter_by_address(t, MR_FILTER_DST4, &ip);
+	protocol = mr_filter_by_number(t, &t->field[MR_FILTER_PROTOCOL], h->protocol);
+	from = mr_filter_by_number(t, &t->field[MR_FILTER_SRC_PORT],
+		ports != 0 ? mr_get_be16(v, h->l4) : MR_FILTER_NO_PORT);
+	to = mr_filter_by_number(t, &t->field[MR_FILTER_DST_PORT],
+		ports != 0 ? mr_get_be16(v, h->l4 + 2) : MR_FILTER_NO_PORT);
 	*ret_counted = 0;
 	for (uint32_t s = 0; s < t->summary; s++) {
-		uint64_t words = src[s] & dst[s] & protocol[s] & src_port[s] & dst_port[s];
+		uint64_t words = sets[src + s] & sets[dst + s] & sets[protocol + s] &
+			sets[from + s] & sets[to + s];
 
 		while (words != 0) {
 			uint32_t word = s * 64 + mr_filter_lowest(words), w = t->summary + word;
-			uint64_t rules = src[w] & dst[w] & protocol[w] & src_port[w] & dst_port[w];
+			uint64_t rules = sets[src + w] & sets[dst + w] & sets[protocol + w] &
+				sets[from + w] & sets[to + w];
 
 			words &= words - 1;
 			while (rules != 0) {
 				uint32_t rule = word * 64 + mr_filter_lowest(rules);
 
-				if (actions[rule] != MR_FILTER_COUNT)
+				if (((const uint8_t *)mr_filter_at(t, t->actions))[rule] !=
+					MR_FILTER_COUNT)
 					return rule;
 				rules &= rules - 1;
 				++*ret_counted;

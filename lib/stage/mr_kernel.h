@@ -46,6 +46,7 @@
 #include "mr_stage_match.cu"
 #include "mr_stage_reflect.cu"
 #include "mr_stage_filter.cu"
+#include "mr_stage_route.cu"
 
 #if defined(__CUDA_ARCH__)
 #define MR_KERNEL_SHARED(what) __shared__ what

@@ -32,6 +32,13 @@
 #include "mr_ring_abi.h"
 #include "mr_sync.h"
 
+/* In front of a loop that is seldom run: nvcc is not to spend registers on its speed. */
+#if defined(__NVCC__)
+#define MR_ROLLED _Pragma("unroll 1")
+#else
+#define MR_ROLLED
+#endif
+
 /* One packet as a stage sees it. */
 struct mr_view {
 	uint8_t *frame;  /* first byte of the Ethernet header */

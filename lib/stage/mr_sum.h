@@ -31,6 +31,7 @@ MR_HD uint32_t mr_sum_bytes(const struct mr_view *v, uint32_t at, uint32_t n)
 
 	if (!mr_has(v, at, n))
 		return 0;
+	MR_ROLLED
 	for (uint32_t i = 0; i + 1 < n; i += 2)
 		sum += (uint32_t)v->frame[at + i] << 8 | v->frame[at + i + 1];
 	return n % 2 != 0 ? sum + ((uint32_t)v->frame[at + n - 1] << 8) : sum;

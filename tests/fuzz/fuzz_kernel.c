@@ -38,6 +38,8 @@ static const char *const table_text[MR_STAGE_COUNT] = {
 	[MR_STAGE_filter] = "count src 10.0.0.0\ndeny proto icmp dst 10.0.0.1\n"
 			    "permit proto udp dst_port 0-7\ndeny src fd00::/120 src_port 1000\n"
 			    "permit dst fd00::1\ncount proto 0-60\npermit src 10.0.0.0/30\n",
+	[MR_STAGE_route] = "10.0.0.0 via 02:00:00:00:00:01 port 3\n10.0.0.0/8 pass\n"
+			   "fd00::/64 via 02:00:00:00:00:02 port 0\nfd00::1 drop\n",
 };
 static uint8_t *tables[MR_STAGE_COUNT];
 
@@ -61,7 +63,7 @@ struct slot {
 	uint8_t *in, *out;
 	uint64_t acc[MR_COUNTERS_MAX], pub[MR_COUNTERS_MAX];
 	bool raw;    /* parameters that the plan would refuse */
-	bool grows;  /* a stage adds up to 8 bytes behind the frame */
+	bool grows;  /* a stage adds up to 8 bytes behind the frame, or 48 in front */
 	bool copies; /* frames leave from tx_region */
 };
 
@@ -70,6 +72,7 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 {
 	struct mr_match_params *match = (struct mr_match_params *)c->params[0];
 	struct mr_reflect_params *reflect = (struct mr_reflect_params *)c->params[0];
+	struct mr_route_params *route = (struct mr_route_params *)c->params[0];
 
 	if (c->stage == MR_STAGE_reflect) {
 		memset(reflect, 0, sizeof(*reflect));
@@ -78,6 +81,14 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 		reflect->address[1] = (struct mr_ip){6, {0xfd000000, 0, 0, 1}};
 		reflect->udp_port = 7;
 		reflect->port = raw ? param : param % MR_TX_MAX;
+		return;
+	}
+	if (c->stage == MR_STAGE_route) {
+		memset(route, 0, sizeof(*route));
+		route->mac = (struct mr_mac){{2, 0, 0, 0, 0, 1}, {0}};
+		route->addresses = raw ? param : param % 3;
+		route->address[0] = (struct mr_ip){4, {0x0a000009}};
+		route->address[1] = (struct mr_ip){6, {0xfd000000, 0, 0, 9}};
 		return;
 	}
 	if (!raw)
@@ -136,7 +147,7 @@ static void build_chain(struct slot *s, struct input *in, uint32_t stages)
 		build_params(c, param, s->raw);
 		if (param % 8 != 0)
 			build_table(c);
-		s->grows |= c->stage == MR_STAGE_reflect;
+		s->grows |= c->stage == MR_STAGE_reflect || c->stage == MR_STAGE_route;
 	}
 }
 
@@ -209,8 +220,9 @@ static void open_frames(const struct slot *s)
 	ASAN_POISON_MEMORY_REGION(region, sizeof(region));
 	ASAN_POISON_MEMORY_REGION(tx_region, sizeof(tx_region));
 	for (uint32_t i = 0; i < checked(s); i++) {
+		uint32_t front = !s->grows ? 0 : d[i].head < 48 ? d[i].head : 48;
 		/* A copy takes all the 16 bytes that a frame begins or ends in. */
-		uint32_t before = s->copies ? d[i].head % 16 : 0;
+		uint32_t before = front + (s->copies ? (d[i].head - front) % 16 : 0);
 		uint32_t bytes = d[i].length + before + (s->grows ? tail(s, &d[i]) : 0);
 
 		if (!passes(s, d, i) || d[i].length < MR_FRAME_MIN)

@@ -81,17 +81,23 @@ static uint32_t grown(const struct simt_packet *p)
 	return p->d.length + SIMT_GROWS < left ? p->d.length + SIMT_GROWS : left;
 }
 
+/* The same in front of it. */
+static uint32_t front(const struct simt_packet *p)
+{
+	return p->d.head < SIMT_FRONT ? p->d.head : SIMT_FRONT;
+}
+
 static void allow(const struct simt_host *h, const struct simt_slot *s, bool allowed)
 {
 	for (uint32_t i = 0; h->lanes && i < s->count; i++) {
 		const struct simt_packet *p = &s->packet[i];
 
 		if (p->good && !h->ring.tx_positions)
-			simt_memory_allow(frame_of(h, p), grown(p), allowed);
+			simt_memory_allow(frame_of(h, p) - front(p), grown(p) + front(p), allowed);
 		if (!p->good || !p->to_good || !h->ring.tx_positions)
 			continue;
-		allow_copy(frame_of(h, p), grown(p), allowed);
-		allow_copy(copy_of(h, p), grown(p), allowed);
+		allow_copy(frame_of(h, p) - front(p), grown(p) + front(p), allowed);
+		allow_copy(copy_of(h, p) - front(p), grown(p) + front(p), allowed);
 	}
 }
 

@@ -17,7 +17,8 @@
 #define SIMT_SLOTS 4u
 #define SIMT_BATCH 40u
 #define SIMT_ROOM 1088u
-#define SIMT_GROWS 8u /* bytes that a stage may add behind a frame: reflect's option */
+#define SIMT_GROWS 8u  /* bytes that a stage may add behind a frame: reflect's option */
+#define SIMT_FRONT 48u /* and in front of it: route's answer */
 #define SIMT_WORKERS 2u
 #define SIMT_TABLE_BYTES 6144u
 #define SIMT_GIVEN 7u /* slots a run: the ring is lapped */

@@ -123,6 +123,17 @@ static uint32_t draw_address(void)
 	return 0x0a000000 + draw(2);
 }
 
+static void put_checksum(uint8_t *frame, uint32_t at, uint32_t bytes)
+{
+	uint32_t sum = 0;
+
+	put(frame, at + 10, 2, 0);
+	for (uint32_t i = at; i < at + bytes; i += 2)
+		sum += (uint32_t)frame[i] << 8 | frame[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	put(frame, at + 10, 2, ~((sum & 0xffff) + (sum >> 16)));
+}
+
 static uint32_t fill_ipv4(uint8_t *frame, uint32_t at, uint32_t end)
 {
 	uint32_t options = draw(4) == 0 ? 4 * draw(11) : 0;
@@ -133,6 +144,10 @@ static uint32_t fill_ipv4(uint8_t *frame, uint32_t at, uint32_t end)
 	put(frame, at + 9, 1, draw(2) == 0 ? 17 : draw(2) == 0 ? 6 : 1);
 	put(frame, at + 12, 4, draw_address());
 	put(frame, at + 16, 4, draw_address());
+	if (draw(4) == 0)
+		put(frame, at + 8, 1, 1);
+	if (draw(8) != 0)
+		put_checksum(frame, at, 20 + options);
 	return at + 20 + options;
 }
 
@@ -172,6 +187,8 @@ static void fill_headers(uint8_t *frame, uint32_t length)
 	uint32_t at = 14, kind = draw(5);
 
 	put(frame, 0, 1, 2);
+	if (draw(2) == 0)
+		put(frame, 0, 6, 0x024d52000001); /* route's own */
 	put(frame, 6, 1, 2);
 	for (uint32_t tags = draw(3); tags > 0; tags--, at += 4)
 		put(frame, at - 2, 2, 0x8100);
@@ -282,6 +299,8 @@ static const char *const table_text[MR_STAGE_COUNT] = {
 	[MR_STAGE_filter] = "count src 10.0.0.0\ndeny proto icmp dst 10.0.0.1\n"
 			    "permit proto udp dst_port 0-7\ndeny src fd00::/120 src_port 1000\n"
 			    "permit dst fd00::a00:1\ncount proto 0-60\npermit src 10.0.0.0/31\n",
+	[MR_STAGE_route] = "10.0.0.0 via 02:00:00:00:00:01 port 3\n10.0.0.0/8 pass\n"
+			   "fd00::/64 via 02:00:00:00:00:02 port 0\nfd00::a00:1 drop\n",
 };
 
 /* Into the arena, where a stage was drawn to have one. */
