@@ -35,6 +35,9 @@ static void print_port(const struct mr_plan_port *p)
 	printf("  frames           mtu %u, at most %u bytes\n", p->mtu, p->frame_max);
 	printf("  queues           %u receive of %u, %u send of %u\n", p->rx_queues, p->rx_ring,
 		p->tx_queues, p->tx_ring);
+	if (p->split_bytes != 0)
+		printf("  split            the first %u bytes of a frame, and the rest apart\n",
+			p->split_bytes);
 	if (mr_plan_port_isolated(p))
 		printf("  steering         nic: isolated, only what the lanes' match names is "
 		       "received\n");
@@ -107,6 +110,10 @@ static void print_lane(const struct mr_plan *p, const struct mr_plan_lane *l)
 		l->buffers, l->element_bytes, l->cache, mib(l->pool_bytes),
 		(unsigned long long)l->pool_offset);
 	printf("  pool at least    %s\n", l->sum);
+	if (l->rest_pool_bytes != 0)
+		printf("  pool of rests    %u buffers of %u bytes: %.1f MiB at %llu\n", l->buffers,
+			l->rest_element_bytes, mib(l->rest_pool_bytes),
+			(unsigned long long)l->rest_pool_offset);
 	if (l->tx_buffers != 0)
 		printf("  pool to leave    %u buffers: %s\n", l->tx_buffers, l->tx_sum);
 	if (l->copies_bytes != 0)
@@ -172,13 +179,13 @@ static json_t *device_json(const struct mr_plan_device *d)
 
 static json_t *port_json(const struct mr_plan_port *p)
 {
-	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b}", "name",
-		p->name, "kind", kinds[p->kind], "device", p->device, "args",
+	return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:I}",
+		"name", p->name, "kind", kinds[p->kind], "device", p->device, "args",
 		mr_cmd_json_text(p->args), "mtu", (json_int_t)p->mtu, "frame_max",
 		(json_int_t)p->frame_max, "rx_ring", (json_int_t)p->rx_ring, "tx_ring",
 		(json_int_t)p->tx_ring, "rx_queues", (json_int_t)p->rx_queues, "tx_queues",
 		(json_int_t)p->tx_queues, "steering", steering(p), "isolated",
-		mr_plan_port_isolated(p));
+		mr_plan_port_isolated(p), "split_bytes", (json_int_t)p->split_bytes);
 }
 
 static json_t *stages_json(const struct mr_plan_lane *l)
@@ -201,6 +208,12 @@ static json_t *pool_json(const struct mr_plan_lane *l)
 		"reserve", (json_int_t)l->reserve, "offset", (json_int_t)l->pool_offset, "bytes",
 		(json_int_t)l->pool_bytes, "copies_bytes", (json_int_t)l->copies_bytes);
 
+	if (j != NULL && l->rest_pool_bytes != 0)
+		json_object_set_new(j, "rest",
+			json_pack("{s:I, s:I, s:I}", "element_bytes",
+				(json_int_t)l->rest_element_bytes, "offset",
+				(json_int_t)l->rest_pool_offset, "bytes",
+				(json_int_t)l->rest_pool_bytes));
 	if (j != NULL && l->tx_buffers != 0)
 		json_object_set_new(j, "tx",
 			json_pack("{s:I, s:s, s:I, s:I}", "buffers", (json_int_t)l->tx_buffers,

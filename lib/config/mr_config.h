@@ -94,6 +94,8 @@ struct mr_config_port {
 	uint32_t rx_ring;
 	uint32_t tx_ring;
 	enum mr_steering steering;
+	uint32_t
+		split_header_bytes; /* of each frame in a buffer of its own; 0: frames stay whole */
 };
 
 struct mr_config_queue {

@@ -105,6 +105,7 @@ int mr_plan_build(const struct mr_config *cfg, const struct mr_host *host, const
 	mr_plan_lanes(&w);
 	mr_plan_queues(&w);
 	mr_plan_steer(&w);
+	mr_plan_split(&w);
 	mr_plan_pools(&w);
 	mr_plan_eal(&w);
 	return problems->count == before ? 0 : -EINVAL;

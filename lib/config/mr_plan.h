@@ -39,6 +39,10 @@
  *
  *     slots x batch + sum over tx of (tx_ring + backlog of one tx_ring) + net_ring as above
  *
+ * Where the receiving port splits frames (header split) the lane has two pools of as many
+ * buffers each in the memory of its path: one for what stages see of a frame, with headroom, and
+ * one for the rest. A lane's result moves and changes the first part alone.
+ *
  * A staged lane has, for each slot, a buffer of batch x room bytes in page-locked memory and
  * one on the GPU besides.
  *
@@ -100,6 +104,8 @@ struct mr_plan_port {
 	uint32_t frame_max; /* longest frame: mtu + 14 + two VLAN tags (8) */
 	uint32_t rx_ring, tx_ring;
 	uint32_t rx_queues, tx_queues;
+	uint32_t split_bytes; /* of a frame that stages see, the rest is apart; 0: all of it */
+	bool sends_parts;     /* frames of a split port leave by it */
 	enum mr_steering steering;
 	bool steered; /* its lanes have a match */
 };
@@ -149,6 +155,9 @@ struct mr_plan_lane {
 	uint64_t pool_offset;   /* in its region */
 	uint64_t pool_bytes;
 	char sum[MR_TEXT_MAX]; /* the sum in words and numbers */
+	/* As many buffers for the rest of each frame, where the port splits them; else 0. */
+	uint32_t rest_element_bytes;
+	uint64_t rest_pool_offset, rest_pool_bytes;
 	/* The second pool, where rx_path and tx_path differ; else 0. */
 	uint32_t tx_buffers;
 	uint64_t tx_pool_offset, tx_pool_bytes;

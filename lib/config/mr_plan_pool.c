@@ -145,11 +145,13 @@ static void plan_pool(struct mr_plan_work *w, uint32_t lane)
 {
 	const struct mr_config_lane *c = &w->cfg->lanes[lane];
 	struct mr_plan_lane *l = &w->plan->lanes[lane];
+	const struct mr_plan_port *port = &w->plan->ports[l->rx_port];
 	char key[64];
 	char hint[96];
 
-	l->element_bytes =
-		MR_ALIGN_UP(MR_HEADROOM + frame_room(&w->plan->ports[l->rx_port]), MR_UNIT);
+	l->element_bytes = MR_ALIGN_UP(
+		MR_HEADROOM + (port->split_bytes != 0 ? port->split_bytes : frame_room(port)),
+		MR_UNIT);
 	l->room = l->element_bytes;
 	l->cache = cache_size(l->batch);
 	l->reserve = l->tick_us > 0 ? l->batch : 0;
@@ -160,6 +162,10 @@ static void plan_pool(struct mr_plan_work *w, uint32_t lane)
 	}
 	l->buffers = c->buffers != 0 ? c->buffers : l->buffers_min;
 	l->pool_bytes = (uint64_t)l->buffers * l->element_bytes;
+	/* The NIC fills a rest from its buffer's start. */
+	if (port->split_bytes != 0)
+		l->rest_element_bytes = MR_ALIGN_UP(frame_room(port), MR_UNIT);
+	l->rest_pool_bytes = (uint64_t)l->buffers * l->rest_element_bytes;
 	if (mr_plan_lane_copies(l))
 		l->copies_bytes = (uint64_t)l->slots * l->batch * l->room;
 	snprintf(key, sizeof(key), "lanes[%u].buffers", lane);
@@ -193,6 +199,8 @@ static void plan_region(struct mr_plan_work *w, uint32_t device, enum mr_path pa
 		if (l->rx_path == path) {
 			l->pool_offset = r->need_bytes;
 			r->need_bytes += l->pool_bytes;
+			l->rest_pool_offset = r->need_bytes;
+			r->need_bytes += l->rest_pool_bytes;
 			r->used = true;
 		}
 		if (l->tx_buffers != 0 && l->tx_path == path) {

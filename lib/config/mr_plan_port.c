@@ -251,6 +251,7 @@ void mr_plan_ports(struct mr_plan_work *w)
 		p->rx_ring = c->rx_ring;
 		p->tx_ring = c->tx_ring;
 		p->steering = c->steering;
+		p->split_bytes = c->split_header_bytes;
 		snprintf(key, sizeof(key), "ports[%u].device", i);
 		plan_port_device(w, i, key);
 		for (uint32_t k = 0; k < i; k++) {

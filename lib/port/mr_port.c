@@ -163,6 +163,10 @@ int mr_port_configure(struct mr_port *p, const struct mr_port_spec *spec, struct
 		return mr_err_set(err, -EINVAL,
 			"port '%s' (%s): mtu %u is above the driver's limit of %u", p->name,
 			p->device, spec->mtu, info.max_mtu);
+	rc = mr_port_parts(p, spec, &conf.rxmode.offloads, &conf.txmode.offloads, err);
+	if (rc < 0)
+		return rc;
+	p->splits = spec->split_bytes != 0;
 	if (spec->isolated)
 		rc = mr_port_isolate(p, err);
 	else if (spec->rx_queues > 1)
@@ -170,8 +174,8 @@ int mr_port_configure(struct mr_port *p, const struct mr_port_spec *spec, struct
 	if (rc < 0)
 		return rc;
 	conf.rxmode.mtu = spec->mtu;
-	/* One buffer holds a whole frame, and buffers may belong to several pools:
-	 * neither scatter nor fast free. */
+	/* One buffer holds a whole frame, unless it is split on purpose, and buffers may belong
+	 * to several pools: neither scatter nor fast free. */
 	rc = rte_eth_dev_configure(
 		p->id, (uint16_t)spec->rx_queues, (uint16_t)spec->tx_queues, &conf);
 	if (rc < 0)
@@ -197,13 +201,29 @@ static int check_ring(const struct mr_port *p, const char *key, uint32_t ring,
 int mr_port_rx_queue(struct mr_port *p, uint32_t queue, uint32_t ring, struct rte_mempool *pool,
 	struct mr_err *err)
 {
+	return mr_port_split_queue(p, queue, ring, pool, NULL, 0, err);
+}
+
+int mr_port_split_queue(struct mr_port *p, uint32_t queue, uint32_t ring, struct rte_mempool *pool,
+	struct rte_mempool *rest, uint32_t split_bytes, struct mr_err *err)
+{
+	union rte_eth_rxseg parts[] = {
+		{.split = {.mp = pool, .length = (uint16_t)split_bytes}},
+		{.split = {.mp = rest}},
+	};
 	struct rte_eth_dev_info info;
+	struct rte_eth_rxconf conf;
 	int rc = rte_eth_dev_info_get(p->id, &info);
 
 	if (rc == 0 && check_ring(p, "rx_ring", ring, &info.rx_desc_lim, err) < 0)
 		return -EINVAL;
-	rc = rte_eth_rx_queue_setup(
-		p->id, (uint16_t)queue, (uint16_t)ring, SOCKET_ID_ANY, NULL, pool);
+	if (rest != NULL) {
+		conf = info.default_rxconf;
+		conf.rx_seg = parts;
+		conf.rx_nseg = 2;
+	}
+	rc = rte_eth_rx_queue_setup(p->id, (uint16_t)queue, (uint16_t)ring, SOCKET_ID_ANY,
+		rest != NULL ? &conf : NULL, rest != NULL ? NULL : pool);
 	if (rc < 0)
 		return mr_err_set(err, rc, "port '%s' (%s): receive queue %u with a ring of %u: %s",
 			p->name, p->device, queue, ring, strerror(-rc));
@@ -257,7 +277,7 @@ int mr_port_start(struct mr_port *p, struct mr_err *err)
 	rc = p->isolated ? 0 : rte_eth_promiscuous_enable(p->id);
 	if (rc < 0 && rc != -ENOTSUP)
 		return FAIL(p, rc, "rte_eth_promiscuous_enable");
-	return check_whole_frames(p, err);
+	return p->splits ? 0 : check_whole_frames(p, err);
 }
 
 void mr_port_stop(struct mr_port *p)

@@ -60,6 +60,7 @@ struct mr_port {
 	uint16_t id;            /* DPDK port */
 	bool probed, configured, started;
 	bool isolated; /* only what rules name reaches a queue */
+	bool splits;   /* frames arrive in two parts */
 	bool software; /* a virtual device: its driver copies with the CPU */
 	bool vdev;
 	bool counts_missed; /* the driver reports imissed */
@@ -76,7 +77,9 @@ struct mr_port_spec {
 	const char *args;   /* of a virtual device */
 	const char *ifname; /* kernel interface, or "" */
 	bool pci;
-	bool isolated; /* its lanes have a match, for which the NIC is asked */
+	bool isolated;        /* its lanes have a match, for which the NIC is asked */
+	bool sends_parts;     /* frames leave by it that are in two parts */
+	uint32_t split_bytes; /* of the first part of each received frame; 0: frames are whole */
 	uint32_t mtu;
 	uint32_t rx_queues, tx_queues;
 };
@@ -96,6 +99,14 @@ MR_MUST_USE int mr_port_configure(
 	struct mr_port *p, const struct mr_port_spec *spec, struct mr_err *err);
 MR_MUST_USE int mr_port_rx_queue(struct mr_port *p, uint32_t queue, uint32_t ring,
 	struct rte_mempool *pool, struct mr_err *err);
+
+/*
+ * mr_port_split_queue is the same where frames are split: the first split_bytes of each go to a
+ * buffer of pool, behind its headroom, what is left to one of rest.
+ */
+MR_MUST_USE int mr_port_split_queue(struct mr_port *p, uint32_t queue, uint32_t ring,
+	struct rte_mempool *pool, struct rte_mempool *rest, uint32_t split_bytes,
+	struct mr_err *err);
 MR_MUST_USE int mr_port_tx_queue(
 	struct mr_port *p, uint32_t queue, uint32_t ring, struct mr_err *err);
 
@@ -127,6 +138,13 @@ void mr_port_unsteer(struct mr_port *p);
 
 /* mr_port_isolate, before configure; configure does it where the port is to be isolated. */
 MR_MUST_USE int mr_port_isolate(struct mr_port *p, struct mr_err *err);
+
+/*
+ * mr_port_parts gives the offloads that receive in two parts, or send from them, as the
+ * specification asks; -ENOTSUP: the driver does not offer one of them.
+ */
+MR_MUST_USE int mr_port_parts(const struct mr_port *p, const struct mr_port_spec *spec,
+	uint64_t *ret_rx_offloads, uint64_t *ret_tx_offloads, struct mr_err *err);
 
 /*
  * mr_port_rss_types gives the RTE_ETH_RSS_* of IP, UDP and TCP by which the port can spread

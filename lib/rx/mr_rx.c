@@ -4,6 +4,12 @@
 /* Out of line, so that the frames' way stays short. */
 #define COLD __attribute__((noinline, cold))
 
+/* The second part of a split frame that describe took for one in a single segment, or NULL. */
+static const struct rte_mbuf *rest_of(const struct mr_rx *rx, const struct rte_mbuf *m)
+{
+	return rx->describe == mr_rx_describe_split && m->nb_segs == 1 ? m->next : NULL;
+}
+
 /* Something in the burst is not as it should be: keep the good, free and count the rest. */
 static COLD uint32_t describe_each(struct mr_rx *rx, struct mr_ring_note *slot, uint32_t n)
 {
@@ -13,9 +19,12 @@ static COLD uint32_t describe_each(struct mr_rx *rx, struct mr_ring_note *slot, 
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t offset = (uint64_t)(uintptr_t)m[i]->buf_addr - rx->window.region;
-		uint64_t bytes = mr_rx_describe_scalar(&rx->window, &m[i], 1, &desc[kept]);
+		uint64_t bytes = rx->describe(&rx->window, &m[i], 1, &desc[kept]);
 
-		rx->counters->c[MR_C_rx_bytes] += m[i]->pkt_len;
+		const struct rte_mbuf *rest = rest_of(rx, m[i]);
+
+		rx->counters->c[MR_C_rx_bytes] +=
+			m[i]->pkt_len + (rest != NULL ? rest->data_len : 0);
 		if (bytes != MR_RX_DESCRIBE_BAD) {
 			slot->bytes += bytes;
 			m[kept++] = m[i];
@@ -25,7 +34,8 @@ static COLD uint32_t describe_each(struct mr_rx *rx, struct mr_ring_note *slot, 
 			rx->counters->c[MR_C_rx_drop_oversize]++;
 		else if (offset > rx->window.limit || offset % MR_UNIT != 0)
 			rx->counters->c[MR_C_rx_drop_foreign]++;
-		else if (rte_mbuf_refcnt_read(m[i]) != 1)
+		else if (rte_mbuf_refcnt_read(m[i]) != 1 ||
+			(rest != NULL && rte_mbuf_refcnt_read(rest) != 1))
 			rx->counters->c[MR_C_rx_drop_shared]++;
 		else
 			rx->counters->c[MR_C_rx_drop_oversize]++;

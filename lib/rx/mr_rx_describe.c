@@ -60,6 +60,29 @@ uint64_t mr_rx_describe_scalar(
 									   : bytes;
 }
 
+uint64_t mr_rx_describe_split(
+	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc)
+{
+	uint64_t bytes, rests = 0;
+	bool shared = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct rte_mbuf *rest = m[i]->next;
+
+		/* Frames that end in the first buffer have one; they may come here twice. */
+		if (rest == NULL)
+			continue;
+		if (m[i]->nb_segs == 2) {
+			m[i]->nb_segs = 1;
+			m[i]->pkt_len = m[i]->data_len;
+		}
+		shared |= rte_mbuf_refcnt_read(rest) != 1;
+		rests += rest->data_len;
+	}
+	bytes = mr_rx_describe_scalar(w, m, n, desc);
+	return bytes == MR_RX_DESCRIBE_BAD || shared ? MR_RX_DESCRIBE_BAD : bytes + rests;
+}
+
 #if defined(__x86_64__)
 /* Tuned for a CPU whose unaligned 32-byte loads are one instruction, as all with AVX2. */
 #define AVX2 __attribute__((target("avx2,tune=haswell")))

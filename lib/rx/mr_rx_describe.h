@@ -15,6 +15,10 @@
  * with gathers and leaves the rest to the scalar one. All checks are collected and
  * judged once at the end, so that there is no branch per packet.
  *
+ * The split form is for a port that splits frames: it takes the first of two segments for
+ * the frame, by making it one until mr_tx puts them together again, and its sum is of both. A
+ * frame that is freed before goes whole, as its first segment still leads to the second.
+ *
  * Thread   the lane's core; stateless.
  */
 #ifndef MR_RX_DESCRIBE_H
@@ -51,6 +55,8 @@ typedef uint64_t (*mr_rx_describe_fn)(
 	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc);
 
 uint64_t mr_rx_describe_scalar(
+	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc);
+uint64_t mr_rx_describe_split(
 	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc);
 #if defined(__x86_64__)
 uint64_t mr_rx_describe_avx2(

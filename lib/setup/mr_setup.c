@@ -219,7 +219,7 @@ static int host_pool_up(struct mr_setup *s, struct mr_err *err)
 
 /* A pool of the lane's, at that place of a region. */
 static int make_pool(struct mr_setup *s, uint32_t lane, const char *prefix,
-	const struct mr_gpu_region *r, uint64_t offset, uint64_t bytes, uint32_t buffers,
+	const struct mr_gpu_region *r, uint64_t offset, uint64_t bytes, uint32_t element_bytes,
 	struct rte_mempool **ret_pool, struct mr_err *err)
 {
 	const struct mr_plan_lane *l = &s->plan->lanes[lane];
@@ -227,18 +227,19 @@ static int make_pool(struct mr_setup *s, uint32_t lane, const char *prefix,
 		.buf_ptr = (uint8_t *)r->addr + offset,
 		.buf_iova = (uint64_t)(uintptr_t)r->addr + offset,
 		.buf_len = bytes,
-		.elt_size = (uint16_t)l->element_bytes,
+		.elt_size = (uint16_t)element_bytes,
 	};
+	uint32_t buffers = (uint32_t)(bytes / element_bytes);
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	snprintf(name, sizeof(name), "%s-%u", prefix, lane);
 	*ret_pool = rte_pktmbuf_pool_create_extbuf(
-		name, buffers, l->cache, 0, (uint16_t)l->element_bytes, SOCKET_ID_ANY, &mem, 1);
+		name, buffers, l->cache, 0, (uint16_t)element_bytes, SOCKET_ID_ANY, &mem, 1);
 	if (*ret_pool == NULL)
 		return mr_err_set(err, -rte_errno,
 			"lane '%s': pool of %u buffers of %u bytes: %s; raise hugepages or, "
 			"without them, the memory of EAL (eal.args: [-m, MIB])",
-			l->name, buffers, l->element_bytes, rte_strerror(rte_errno));
+			l->name, buffers, element_bytes, rte_strerror(rte_errno));
 	return 0;
 }
 
@@ -252,10 +253,14 @@ static int pools_up(struct mr_setup *s, struct mr_err *err)
 		const struct mr_plan_lane *l = &s->plan->lanes[i];
 
 		rc = make_pool(s, i, "mr", mr_setup_region(s, i), l->pool_offset, l->pool_bytes,
-			l->buffers, &s->lanes[i].pool, err);
+			l->element_bytes, &s->lanes[i].pool, err);
+		if (rc == 0 && l->rest_pool_bytes != 0)
+			rc = make_pool(s, i, "mr-rest", mr_setup_region(s, i), l->rest_pool_offset,
+				l->rest_pool_bytes, l->rest_element_bytes, &s->lanes[i].rest_pool,
+				err);
 		if (rc == 0 && l->tx_buffers != 0)
 			rc = make_pool(s, i, "mr-tx", mr_setup_tx_region(s, i), l->tx_pool_offset,
-				l->tx_pool_bytes, l->tx_buffers, &s->lanes[i].tx_pool, err);
+				l->tx_pool_bytes, l->element_bytes, &s->lanes[i].tx_pool, err);
 	}
 	return rc;
 }
@@ -266,22 +271,31 @@ static void pools_down(struct mr_setup *s)
 	s->host_pool = NULL;
 	for (uint32_t i = s->plan->lanes_count; i-- > 0;) {
 		rte_mempool_free(s->lanes[i].tx_pool);
+		rte_mempool_free(s->lanes[i].rest_pool);
 		rte_mempool_free(s->lanes[i].pool);
 		s->lanes[i].tx_pool = NULL;
+		s->lanes[i].rest_pool = NULL;
 		s->lanes[i].pool = NULL;
 	}
 }
 
-/* The pool of the lane that receives on a queue. */
-static struct rte_mempool *queue_pool(struct mr_setup *s, uint32_t port, uint32_t queue)
+/* A queue receives into the pools of its lane. */
+static int rx_queue_up(struct mr_setup *s, uint32_t port, uint32_t queue, struct mr_err *err)
 {
-	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
-		if (s->plan->lanes[i].rx_port == port && s->plan->lanes[i].rx_queue == queue)
-			return s->lanes[i].pool;
-	if (s->plan->lanes_count == 0)
-		return s->host_pool;
+	const struct mr_plan_port *p = &s->plan->ports[port];
 	/* A port that is only sent to still needs a receive queue for some drivers. */
-	return s->lanes[0].pool;
+	struct rte_mempool *pool = s->plan->lanes_count == 0 ? s->host_pool : s->lanes[0].pool;
+
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		if (s->plan->lanes[i].rx_port != port || s->plan->lanes[i].rx_queue != queue)
+			continue;
+		pool = s->lanes[i].pool;
+		if (p->split_bytes != 0)
+			return mr_port_split_queue(&s->ports[port], queue, p->rx_ring, pool,
+				s->lanes[i].rest_pool, p->split_bytes, err);
+		break;
+	}
+	return mr_port_rx_queue(&s->ports[port], queue, p->rx_ring, pool, err);
 }
 
 static int queues_up(struct mr_setup *s, struct mr_err *err)
@@ -292,8 +306,7 @@ static int queues_up(struct mr_setup *s, struct mr_err *err)
 		int rc = mr_port_configure(&s->ports[i], &spec, err);
 
 		for (uint32_t q = 0; rc == 0 && q < p->rx_queues; q++)
-			rc = mr_port_rx_queue(
-				&s->ports[i], q, p->rx_ring, queue_pool(s, i, q), err);
+			rc = rx_queue_up(s, i, q, err);
 		for (uint32_t q = 0; rc == 0 && q < p->tx_queues; q++)
 			rc = mr_port_tx_queue(&s->ports[i], q, p->tx_ring, err);
 		if (rc < 0)

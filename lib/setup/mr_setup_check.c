@@ -20,6 +20,8 @@ struct mr_port_spec mr_setup_port_spec(const struct mr_plan_port *p)
 		.ifname = p->ifname,
 		.pci = p->kind == MR_PORT_PCI,
 		.isolated = mr_plan_port_isolated(p),
+		.split_bytes = p->split_bytes,
+		.sends_parts = p->sends_parts,
 		.mtu = p->mtu,
 		.rx_queues = p->rx_queues,
 		.tx_queues = p->tx_queues};

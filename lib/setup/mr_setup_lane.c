@@ -105,6 +105,7 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	const struct mr_gpu_region *region = mr_setup_region(s, i);
 	struct mr_gpu *gpu = s->devices[p->device].gpu;
 	uint64_t hz = rte_get_tsc_hz();
+	bool split = s->plan->ports[p->rx_port].split_bytes != 0;
 	struct mr_lane *l;
 	int rc = check_ports(s, p, err);
 
@@ -125,7 +126,7 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 		.counters = &l->counters,
 		.guard = s->ports[p->rx_port].software ? &s->guard : NULL,
 		.timeout_tsc = hz / 1000000u * p->timeout_us,
-		.describe = mr_rx_describe_best(),
+		.describe = split ? mr_rx_describe_split : mr_rx_describe_best(),
 		.workers = p->workers,
 		.port = s->ports[p->rx_port].id,
 		.queue = (uint16_t)p->rx_queue,
@@ -141,6 +142,7 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	l->tx.counters = &l->counters;
 	l->tx.latency = &l->latency;
 	l->tx.room = p->room;
+	l->tx.split = split;
 	l->tx.tx_count = p->tx_count;
 	l->tx.timeout_tsc = hz / 1000000u * p->tx_timeout_us;
 	l->tx.ns_per_tsc = (1000000000ull << MR_TX_TSC_SHIFT) / hz;

@@ -30,6 +30,7 @@ struct mr_setup_device {
 struct mr_setup_lane {
 	struct mr_lane *lane;               /* cache-aligned, of its own */
 	struct rte_mempool *pool, *tx_pool; /* tx: where the paths differ */
+	struct rte_mempool *rest_pool;      /* of frames that the port splits */
 	struct mr_staged hop; /* the way to the kernel's ring, if the lane's is another */
 	struct mr_gpu_stage stages[MR_CHAIN_MAX];
 	struct mr_gpu *gpu;

@@ -29,8 +29,20 @@ COLD uint64_t mr_tx_bytes_of(struct rte_mbuf *const *m, uint32_t n)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		bytes += m[i]->data_len;
+		bytes += m[i]->pkt_len;
 	return bytes;
+}
+
+COLD void mr_tx_join(struct rte_mbuf *const *m, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct rte_mbuf *rest = m[i]->next;
+
+		if (rest == NULL)
+			continue;
+		m[i]->nb_segs = 2;
+		m[i]->pkt_len = (uint32_t)m[i]->data_len + rest->data_len;
+	}
 }
 
 static COLD void drop_waiting(struct mr_tx *tx, struct mr_txq *q, uint32_t n, enum mr_counter why)
@@ -105,7 +117,9 @@ static COLD bool send_mask(struct mr_tx *tx, struct rte_mbuf *m, uint32_t mask, 
 		free_one(m);
 		return true;
 	}
-	rte_mbuf_refcnt_update(m, (int16_t)(copies - lost - 1));
+	/* Drivers free segments each by its own count. */
+	for (struct rte_mbuf *part = m; part != NULL; part = tx->split ? part->next : NULL)
+		rte_mbuf_refcnt_update(part, (int16_t)(copies - lost - 1));
 	for (uint32_t i = 0; i < tx->tx_count; i++)
 		if ((known >> i & 1) != 0)
 			put(tx, &tx->q[i], m, now);
@@ -143,6 +157,8 @@ static bool complete_packet(
 	m->data_off = r.head;
 	m->data_len = r.length;
 	m->pkt_len = r.length;
+	if (MR_UNLIKELY(tx->split))
+		mr_tx_join(&m, 1);
 	if (r.verdict == MR_TX_MASK)
 		return send_mask(tx, m, r.arg, now);
 	put(tx, &tx->q[r.port], m, now);

@@ -15,6 +15,9 @@
  * tx_drop_bad_result and never reaches a port. Of a plain slot nothing is taken
  * over but that it may leave.
  *
+ * A split lane's packets are in two segments, of which the kernel saw the first; here they are
+ * put together again (mr_tx_join), and lengths are of both.
+ *
  * Each port queue has a backlog of at most one of its rings. A packet that waited
  * there for timeout is freed as tx_drop_stalled, with the link down at once as
  * tx_drop_link; the other queues of the lane go on. When a backlog is full the
@@ -55,6 +58,7 @@ struct mr_tx {
 	uint32_t waiting;            /* packets in all backlogs */
 	uint32_t room;               /* bytes of a buffer */
 	uint32_t tx_count;
+	bool split;           /* a packet may be in two segments */
 	uint64_t timeout_tsc; /* 0: for ever */
 	uint64_t ns_per_tsc;  /* fixed point, MR_TX_TSC_SHIFT bits of fraction */
 	struct mr_txq q[MR_TX_MAX];

@@ -15,6 +15,9 @@
 uint32_t mr_tx_guarded_burst(struct mr_txq *q, struct rte_mbuf **m, uint32_t n);
 uint64_t mr_tx_bytes_of(struct rte_mbuf *const *m, uint32_t n);
 
+/* Puts the two segments of each split packet together; those that are, and whole ones, stay. */
+void mr_tx_join(struct rte_mbuf *const *m, uint32_t n);
+
 /* Polls with something held back: a backlog, or a slot that stopped at its cursor. */
 uint32_t mr_tx_poll_held(struct mr_tx *tx, uint64_t now);
 
@@ -62,6 +65,8 @@ static inline uint32_t mr_tx_poll(struct mr_tx *tx, uint64_t now)
 	if (MR_UNLIKELY(slot->out->plain == 0))
 		return mr_tx_poll_each(tx, now);
 	count = slot->count;
+	if (MR_UNLIKELY(tx->split))
+		mr_tx_join(slot->mbufs, count);
 	tx->counters->c[MR_C_tx_bytes] += slot->bytes;
 	sent = mr_tx_burst(&tx->q[0], slot->mbufs, count);
 	tx->counters->c[MR_C_tx_packets] += sent;

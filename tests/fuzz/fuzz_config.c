@@ -51,6 +51,10 @@ static void sound(void)
 					mr_match_rules(&l->settled) > MR_MATCH_RULES_MAX)))
 			abort();
 		placed(l, l->rx_path, l->pool_offset, l->pool_bytes);
+		if ((l->rest_pool_bytes != 0) != (plan.ports[l->rx_port].split_bytes != 0) ||
+			(l->rest_pool_bytes != 0 && (moves || mr_plan_lane_copies(l))))
+			abort();
+		placed(l, l->rx_path, l->rest_pool_offset, l->rest_pool_bytes);
 		if (moves)
 			placed(l, l->tx_path, l->tx_pool_offset, l->tx_pool_bytes);
 		if (l->element_bytes % MR_UNIT != 0 || l->buffers < l->buffers_min ||

@@ -545,6 +545,156 @@ static void a_mask_sends_one_buffer_to_several_ports(void **state)
 	rte_pktmbuf_free(b);
 }
 
+/* A lane whose port splits frames: the kernel sees HEADER bytes of each. */
+#define HEADER 64u
+
+static void split(struct world *w)
+{
+	w->l->rx.describe = mr_rx_describe_split;
+	w->l->tx.split = true;
+}
+
+static struct rte_mbuf *split_frame(uint16_t rest)
+{
+	struct rte_mbuf *m = frame(HEADER);
+
+	assert_int_equal(rte_pktmbuf_chain(m, frame(rest)), 0);
+	return m;
+}
+
+/* A frame that left, in two parts and of so many bytes. */
+static void is_split(struct rte_ring *r, uint32_t header, uint32_t rest)
+{
+	struct rte_mbuf *m = take(r);
+
+	assert_int_equal(m->nb_segs, 2);
+	assert_int_equal(m->data_len, header);
+	assert_int_equal(m->pkt_len, header + rest);
+	assert_int_equal(m->next->data_len, rest);
+	assert_null(m->next->next);
+	rte_pktmbuf_free(m);
+}
+
+static void of_a_split_frame_the_kernel_sees_the_first_part_and_all_of_it_leaves(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *m, *first = split_frame(1000);
+
+	split(w);
+	rte_ring_enqueue(env.in, first);
+	rte_ring_enqueue(env.in, frame(60)); /* ends in the first buffer */
+	rte_ring_enqueue(env.in, split_frame(1));
+	assert_int_equal(mr_rx_poll(&w->l->rx, 1), 3);
+	assert_int_equal(counter(w, MR_C_rx_bytes), HEADER + 1000 + 60 + HEADER + 1);
+	assert_int_equal(mr_slot_desc_in(mr_ring_in(&w->l->ring, 0))[0].length, HEADER);
+	assert_int_equal(mr_slot_desc_in(mr_ring_in(&w->l->ring, 0))[1].length, 60);
+	assert_ptr_equal(env.region +
+			(size_t)mr_slot_desc_in(mr_ring_in(&w->l->ring, 0))[0].position * MR_UNIT,
+		first->buf_addr);
+	finish(w, 0, NULL, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), 3);
+	assert_int_equal(counter(w, MR_C_tx_bytes), counter(w, MR_C_rx_bytes));
+	is_split(env.out[0], HEADER, 1000);
+	m = take(env.out[0]);
+	assert_int_equal(m->nb_segs, 1);
+	assert_int_equal(m->pkt_len, 60);
+	rte_pktmbuf_free(m);
+	is_split(env.out[0], HEADER, 1);
+	assert_balanced(w);
+}
+
+static void a_split_frames_first_part_may_move_and_the_rest_follows(void **state)
+{
+	struct world *w = *state;
+
+	split(w);
+	for (uint16_t i = 0; i < 4; i++)
+		rte_ring_enqueue(env.in, split_frame((uint16_t)(100 + i)));
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, to_second_port_shorter, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), 4);
+	is_split(env.out[0], HEADER, 100);
+	is_split(env.out[0], HEADER, 101);
+	is_split(env.out[1], 20, 102);
+	is_split(env.out[0], HEADER, 103);
+	assert_int_equal(counter(w, MR_C_tx_bytes), 3 * HEADER + 20 + 406);
+	assert_balanced(w);
+}
+
+static void a_split_slot_that_is_refused_in_part_counts_what_left(void **state)
+{
+	struct world *w = *state;
+
+	split(w);
+	fill_out(0);
+	rte_pktmbuf_free(take(env.out[0]));
+	for (uint16_t i = 0; i < 3; i++)
+		rte_ring_enqueue(env.in, split_frame((uint16_t)(100 + i)));
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, NULL, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), 3);
+	assert_int_equal(counter(w, MR_C_tx_bytes), HEADER + 100);
+	assert_int_equal(w->l->tx.waiting, 2);
+	while (rte_ring_count(env.out[0]) > 1)
+		rte_pktmbuf_free(take(env.out[0]));
+	assert_int_equal(mr_tx_poll(&w->l->tx, 3), 2);
+	assert_int_equal(counter(w, MR_C_tx_bytes), counter(w, MR_C_rx_bytes));
+	for (uint32_t i = 0; i < 3; i++)
+		is_split(env.out[0], HEADER, 100 + i);
+	assert_balanced(w);
+}
+
+static void both_parts_of_a_split_frame_are_sent_to_several_ports_or_freed(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *a, *b;
+
+	split(w);
+	for (uint16_t i = 0; i < 5; i++)
+		rte_ring_enqueue(env.in, split_frame(100));
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, masks, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), 5);
+	assert_int_equal(counter(w, MR_C_tx_packets), 4);
+	assert_int_equal(counter(w, MR_C_tx_drop_no_port), 3);
+	assert_balanced(w);
+	a = take(env.out[0]);
+	b = take(env.out[1]);
+	assert_ptr_equal(a, b);
+	assert_int_equal(rte_mbuf_refcnt_read(a), 2);
+	assert_int_equal(rte_mbuf_refcnt_read(a->next), 2);
+	rte_pktmbuf_free(a);
+	assert_int_equal(rte_mbuf_refcnt_read(b->next), 1);
+	rte_pktmbuf_free(b);
+}
+
+static void split_frames_that_are_not_as_they_should_be_are_dropped_whole(void **state)
+{
+	struct world *w = *state;
+	struct rte_mbuf *three = split_frame(100), *shared = split_frame(101), *rest;
+
+	split(w);
+	rest = shared->next;
+	rte_pktmbuf_chain(three, frame(100));
+	rte_mbuf_refcnt_update(rest, 1);
+	rte_ring_enqueue(env.in, split_frame(99));
+	rte_ring_enqueue(env.in, three);
+	rte_ring_enqueue(env.in, shared);
+	rte_ring_enqueue(env.in, split_frame(102));
+	assert_int_equal(mr_rx_poll(&w->l->rx, 1), 4);
+	assert_int_equal(counter(w, MR_C_rx_bytes), 4 * HEADER + 99 + 200 + 101 + 102);
+	assert_int_equal(counter(w, MR_C_rx_drop_oversize), 1);
+	assert_int_equal(counter(w, MR_C_rx_drop_shared), 1);
+	assert_int_equal(mr_ring_in(&w->l->ring, 0)->count, 2);
+	finish(w, 0, NULL, NULL);
+	assert_int_equal(mr_tx_poll(&w->l->tx, 2), 2);
+	assert_int_equal(counter(w, MR_C_tx_bytes), 2 * HEADER + 99 + 102);
+	is_split(env.out[0], HEADER, 99);
+	is_split(env.out[0], HEADER, 102);
+	assert_balanced(w);
+	rte_pktmbuf_free(rest);
+}
+
 static void to_port_i_mod_2(uint32_t i, struct mr_desc_out *d, void *arg)
 {
 	(void)arg;
@@ -761,6 +911,11 @@ int main(void)
 		CASE(impossible_results_never_reach_a_port),
 		CASE(every_reason_has_its_counter),
 		CASE(a_mask_sends_one_buffer_to_several_ports),
+		CASE(of_a_split_frame_the_kernel_sees_the_first_part_and_all_of_it_leaves),
+		CASE(a_split_frames_first_part_may_move_and_the_rest_follows),
+		CASE(a_split_slot_that_is_refused_in_part_counts_what_left),
+		CASE(both_parts_of_a_split_frame_are_sent_to_several_ports_or_freed),
+		CASE(split_frames_that_are_not_as_they_should_be_are_dropped_whole),
 		CASE(a_stalled_port_loses_by_name_and_the_other_goes_on),
 		CASE(a_port_that_recovers_gets_what_waited_in_order),
 		CASE(a_full_backlog_holds_the_slot_at_its_cursor),

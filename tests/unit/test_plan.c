@@ -867,6 +867,38 @@ static void what_no_match_names_is_said_to_be_lost_where_the_kernel_is_not_there
 	free(f);
 }
 
+static void a_split_port_gives_its_lanes_two_pools_of_their_path(void **state)
+{
+	const struct mr_plan_lane *l = plan.lanes;
+
+	(void)state;
+	assert_int_equal(
+		build("devices: [{name: g0, device: sim}]\n"
+		      "ports: [{name: p0, device: \"3e:00.0\", split: {header_bytes: 100}}]\n"
+		      "lanes:\n" LANE("l0", "0", "any", "[direct]", "")
+				LANE("l1", "1", "any", "[direct]", ", stages: [{use: l2swap}]")),
+		0);
+	assert_int_equal(l->element_bytes, 256); /* 128 + 100, up to 64 */
+	assert_int_equal(l->room, 256);
+	assert_int_equal(l->rest_element_bytes, 2048);
+	assert_true(l->pool_bytes == 256ull * l->buffers);
+	assert_true(l->rest_pool_bytes == 2048ull * l->buffers);
+	assert_int_equal(l[0].pool_offset, 0);
+	assert_true(l[0].rest_pool_offset == l[0].pool_bytes);
+	assert_true(l[1].pool_offset == l[0].rest_pool_offset + l[0].rest_pool_bytes);
+	assert_true(l[1].rest_pool_offset == l[1].pool_offset + l[1].pool_bytes);
+	assert_true(plan.devices[0].region[MR_PATH_DIRECT].need_bytes ==
+		l[1].rest_pool_offset + l[1].rest_pool_bytes);
+	assert_true(plan.ports[0].sends_parts);
+	assert_int_equal(plan.warnings_count, 1);
+	assert_string_equal(plan.warnings[0],
+		"lane 'l1': its stages see the first 100 bytes of a frame as if they were all of "
+		"it");
+	assert_int_equal(build(TEXT("sim", "3e:00.0", LANE("l0", "0", "any", "[direct]", ""))), 0);
+	assert_int_equal(l->rest_pool_bytes, 0);
+	assert_false(plan.ports[0].sends_parts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -899,6 +931,7 @@ int main(void)
 		cmocka_unit_test_setup(an_mlx5_port_gets_the_options_that_it_needs, setup),
 		cmocka_unit_test_setup(a_nic_of_another_make_keeps_its_own_options, setup),
 		cmocka_unit_test_setup(options_of_a_port_are_not_cut, setup),
+		cmocka_unit_test_setup(a_split_port_gives_its_lanes_two_pools_of_their_path, setup),
 		cmocka_unit_test_setup(software_steering_is_a_stage_in_front_of_the_chain, setup),
 		cmocka_unit_test_setup(a_nics_steering_isolates_the_port_and_adds_no_stage, setup),
 		cmocka_unit_test_setup(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Steering, with a flow API and an ethdev of the test's own (the linker's --wrap): what a NIC
- * is asked for, field by field in network order, and what is left when it refuses.
+ * Steering and header split, with a flow API and an ethdev of the test's own (the linker's --wrap):
+ * what a NIC is asked for, field by field in network order, and what is left when it refuses.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +35,12 @@ static struct {
 	uint32_t queues[RULES];
 	uint64_t types[RULES];
 	struct rte_eth_conf conf;
+	uint64_t rx_offloads, tx_offloads; /* that it offers */
+	uint32_t parts;                    /* that a frame may be split into */
+	bool pools;                        /* each of a pool of its own */
+	union rte_eth_rxseg seg[4];        /* what the last queue was set up with */
+	uint32_t segs;
+	struct rte_mempool *pool;
 } nic;
 
 static const struct rte_flow_item *find(
@@ -140,6 +146,12 @@ int __wrap_rte_eth_dev_info_get(uint16_t id, struct rte_eth_dev_info *info)
 	memset(info, 0, sizeof(*info));
 	info->max_rx_queues = info->max_tx_queues = 16;
 	info->flow_type_rss_offloads = nic.rss;
+	info->rx_offload_capa = nic.rx_offloads;
+	info->tx_offload_capa = nic.tx_offloads;
+	info->rx_seg_capa.max_nseg = (uint16_t)nic.parts;
+	info->rx_seg_capa.multi_pools = nic.pools;
+	info->default_rxconf.rx_free_thresh = 33;
+	info->rx_desc_lim = (struct rte_eth_desc_lim){.nb_max = 4096, .nb_min = 64};
 	return 0;
 }
 
@@ -152,6 +164,26 @@ int __wrap_rte_eth_dev_configure(
 	(void)tx;
 	assert_int_equal(id, PORT_ID);
 	nic.conf = *conf;
+	return 0;
+}
+
+int __wrap_rte_eth_rx_queue_setup(uint16_t id, uint16_t queue, uint16_t ring, unsigned int socket,
+	const struct rte_eth_rxconf *conf, struct rte_mempool *pool);
+int __wrap_rte_eth_rx_queue_setup(uint16_t id, uint16_t queue, uint16_t ring, unsigned int socket,
+	const struct rte_eth_rxconf *conf, struct rte_mempool *pool)
+{
+	assert_int_equal(id, PORT_ID);
+	assert_int_equal(queue, 1);
+	assert_int_equal(ring, 512);
+	(void)socket;
+	nic.pool = pool;
+	nic.segs = conf != NULL ? conf->rx_nseg : 0;
+	assert_true(nic.segs <= MR_ARRAY_LEN(nic.seg));
+	if (nic.segs > 0) {
+		/* What is not about parts is the driver's own. */
+		assert_int_equal(conf->rx_free_thresh, 33);
+		memcpy(nic.seg, conf->rx_seg, nic.segs * sizeof(nic.seg[0]));
+	}
 	return 0;
 }
 
@@ -545,6 +577,92 @@ static void queues_without_a_match_share_what_the_port_receives(void **state)
 	says("cannot spread frames over 2 receive queues");
 }
 
+#define SPLIT (RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT | RTE_ETH_RX_OFFLOAD_SCATTER)
+
+static int configure_parts(uint32_t split_bytes, bool sends_parts)
+{
+	const struct mr_port_spec spec = {.name = "p0",
+		.device = "0000:5e:00.0",
+		.ifname = "",
+		.pci = true,
+		.sends_parts = sends_parts,
+		.split_bytes = split_bytes,
+		.mtu = 1500,
+		.rx_queues = 1,
+		.tx_queues = 1};
+
+	return mr_port_configure(&port, &spec, &err);
+}
+
+static void frames_are_split_where_the_driver_offers_all_that_it_takes(void **state)
+{
+	(void)state;
+	nic.rx_offloads = SPLIT | RTE_ETH_RX_OFFLOAD_CHECKSUM;
+	nic.tx_offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	nic.parts = 2;
+	nic.pools = true;
+	assert_int_equal(configure_parts(128, true), 0);
+	assert_true(nic.conf.rxmode.offloads == SPLIT);
+	assert_true(nic.conf.txmode.offloads == RTE_ETH_TX_OFFLOAD_MULTI_SEGS);
+	assert_true(port.splits);
+	/* Nothing of it is asked for where no lane wants it. */
+	assert_int_equal(configure_parts(0, false), 0);
+	assert_true(nic.conf.rxmode.offloads == 0 && nic.conf.txmode.offloads == 0);
+	assert_false(port.splits);
+}
+
+static void a_driver_that_lacks_any_of_it_is_refused_by_name(void **state)
+{
+	static const struct {
+		uint64_t rx, tx;
+		uint32_t parts;
+		bool pools;
+		const char *says;
+	} rows[] = {
+		{RTE_ETH_RX_OFFLOAD_SCATTER, RTE_ETH_TX_OFFLOAD_MULTI_SEGS, 2, true,
+			"net_sfc does not split frames over buffers of two pools"},
+		{RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT, RTE_ETH_TX_OFFLOAD_MULTI_SEGS, 2, true,
+			"(RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT); leave split.header_bytes out"},
+		{SPLIT, RTE_ETH_TX_OFFLOAD_MULTI_SEGS, 1, true, "does not split frames"},
+		{SPLIT, RTE_ETH_TX_OFFLOAD_MULTI_SEGS, 2, false, "does not split frames"},
+		{SPLIT, 0, 2, true, "net_sfc does not send from several buffers"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
+		nic.rx_offloads = rows[i].rx;
+		nic.tx_offloads = rows[i].tx;
+		nic.parts = rows[i].parts;
+		nic.pools = rows[i].pools;
+		assert_int_equal(configure_parts(128, true), -ENOTSUP);
+		says("port 'p0' (0000:5e:00.0): the driver ");
+		says(rows[i].says);
+	}
+	/* Whole frames ask for none of it. */
+	nic.rx_offloads = nic.tx_offloads = nic.parts = 0;
+	assert_int_equal(configure_parts(0, false), 0);
+}
+
+static void a_split_queue_receives_into_two_pools(void **state)
+{
+	struct rte_mempool *headers = (struct rte_mempool *)&nic.alive[1];
+	struct rte_mempool *rests = (struct rte_mempool *)&nic.alive[2];
+
+	(void)state;
+	assert_int_equal(mr_port_split_queue(&port, 1, 512, headers, rests, 128, &err), 0);
+	assert_null(nic.pool);
+	assert_int_equal(nic.segs, 2);
+	assert_ptr_equal(nic.seg[0].split.mp, headers);
+	assert_int_equal(nic.seg[0].split.length, 128);
+	assert_int_equal(nic.seg[0].split.offset, 0);
+	assert_ptr_equal(nic.seg[1].split.mp, rests);
+	assert_int_equal(nic.seg[1].split.length, 0); /* all that is left */
+	assert_int_equal(nic.seg[1].split.offset, 0);
+	assert_int_equal(mr_port_rx_queue(&port, 1, 512, headers, &err), 0);
+	assert_ptr_equal(nic.pool, headers);
+	assert_int_equal(nic.segs, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -559,6 +677,10 @@ int main(void)
 		cmocka_unit_test_setup(a_group_is_refused_where_nothing_can_be_spread, setup),
 		cmocka_unit_test_setup(an_isolated_port_takes_nothing_but_what_rules_name, setup),
 		cmocka_unit_test_setup(queues_without_a_match_share_what_the_port_receives, setup),
+		cmocka_unit_test_setup(
+			frames_are_split_where_the_driver_offers_all_that_it_takes, setup),
+		cmocka_unit_test_setup(a_driver_that_lacks_any_of_it_is_refused_by_name, setup),
+		cmocka_unit_test_setup(a_split_queue_receives_into_two_pools, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
