@@ -39,7 +39,7 @@ CLEAN, FAILURE, USAGE, GPU, PORT, UNDRAINED, CONFIG = 0, 1, 2, 3, 4, 5, 78
 
 # A sanitizer build is slower by this much; meson multiplies its own time limit alike.
 PATIENCE = float(os.environ.get("MILLRACE_PATIENCE", "1"))
-WAIT_S = 40 * PATIENCE
+WAIT_S = 100 * PATIENCE
 
 SANITIZER = re.compile(r"(Address|Leak|Thread)Sanitizer|: runtime error: ")
 
