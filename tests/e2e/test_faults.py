@@ -13,6 +13,7 @@ from harness import (
 CALLS = ("alloc", "hostalloc", "register", "map", "module", "launch")
 FLOOD = "net_null0,size=64,copy=0"
 CALLS_MAX = 40  # more of one kind than a start makes
+SOON_MS = int(600 * PATIENCE)  # frames pass before
 
 
 def two_paths(device, out):
@@ -72,7 +73,7 @@ def flood(device, stages=("l2swap",)):
 
 @case
 def a_lost_device_and_a_dead_worker_end_the_run_with_status_3(s):
-    for fault in ("lost@300", "die@0:300"):
+    for fault in (f"lost@{SOON_MS}", f"die@0:{SOON_MS}"):
         r = s.run(flood(f"sim,fault={fault}"), "--duration", "20", status=GPU, reason="gpu_lost")
         took = r.report["duration_s"]
         check(took < 6 * PATIENCE, f"{fault}: noticed after {took} s")
@@ -85,7 +86,7 @@ def a_lost_device_and_a_dead_worker_end_the_run_with_status_3(s):
 
 @case
 def a_worker_that_stands_still_or_makes_no_progress_ends_the_run_with_status_3(s):
-    faults = ("stall@0:300", "idle@0:300")
+    faults = (f"stall@0:{SOON_MS}", f"idle@0:{SOON_MS}")
     runs = [s.start(flood(f"sim,fault={f}"), "--duration", "30") for f in faults]
     for fault, run in zip(faults, runs):
         r = run.wait(GPU, "gpu_stalled")
@@ -125,7 +126,7 @@ def a_copy_that_fails_or_never_ends_is_one_sentence_at_the_start_and_while_runni
 
 @case
 def a_staged_lane_ends_with_a_lost_device_and_a_dead_worker(s):
-    for fault in ("lost@300", "die@0:300"):
+    for fault in (f"lost@{SOON_MS}", f"die@0:{SOON_MS}"):
         ln = lane("l0", "p0", "p0", ["l2swap"], path="staged", batch={"packets": 8}, slots=4)
         cfg = config({"p0": FLOOD}, [ln], f"sim,fault={fault}")
         r = s.run(cfg, "--duration", "20", status=GPU, reason="gpu_lost")

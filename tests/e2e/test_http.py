@@ -15,6 +15,7 @@ import time
 from guest import tool
 from harness import (
     CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, case, check, check_equal, config, fewer, lane, main,
+    sees_memory,
 )  # fmt: skip
 
 TYPES = {"/metrics": "text/plain; version=0.0.4; charset=utf-8", "/api/v1/status": "application/json"}
@@ -235,7 +236,9 @@ def no_client_disturbs_it(s):
     c.close()
     grown = resident_kib(run.process.pid) - before
     print(f"     resident memory grew by {grown} KiB", flush=True)
-    check(grown < 8192 * PATIENCE, f"resident memory grew by {grown} KiB")
+    # A sanitizer keeps what was freed.
+    if not sees_memory(s.millrace):
+        check(grown < 8192 * PATIENCE, f"resident memory grew by {grown} KiB")
     r = stop(run)
     check(r.lane()["rx_packets"] > 0 and r.drops() == {}, "the lane")
 

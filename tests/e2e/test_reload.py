@@ -20,8 +20,8 @@ OTHER = "net_null1,size=64,copy=0"
 
 
 def flood(action, slots=4, **keys):
-    """Every frame of the flood has EtherType 0."""
-    stages = [{"use": "match", "params": {"ethertype": "0", "action": action, "port": 1}}]
+    """Every frame of the flood matches, whatever was in its buffer before."""
+    stages = [{"use": "match", "params": {"action": action, "port": 1}}]
     ln = lane("l0", "p0", ["p0", "p1"], stages, slots=slots, workers=2, **keys)
     return config({"p0": FLOOD, "p1": OTHER}, [ln])
 
