@@ -32,8 +32,8 @@ from harness import (
 )  # fmt: skip
 
 STEPS = (
-    "instance", "eal", "devices", "regions", "ports", "maps", "pools", "queues", "start", "guard", "launch",
-    "lanes", "serve",
+    "instance", "eal", "devices", "regions", "ports", "maps", "proof", "pools", "queues", "start",
+    "readback", "steer", "guard", "launch", "lanes", "serve",
 )  # fmt: skip
 RUNS = " runs "
 END_S = 2 * PATIENCE  # from the signal to the end, on a machine that has time for a test
