@@ -16,7 +16,8 @@ no protection keys.
 costs n x each packet + each batch.
 
 --gate compares with recorded figures and fails on more than 2 % above one, and wherever
-frames of 9000 bytes cost 0.5 % more or less than frames of 60. Figures are of one
+frames of 9000 bytes cost 0.5 % more or less than frames of 60, or a lane of route with
+100,000 prefixes 1 % more or less than one of forward. Figures are of one
 compiler, one DPDK and AVX2; elsewhere it skips (77). --record writes the file.
 """
 import argparse
@@ -32,6 +33,7 @@ import time
 
 GATE = 1.02
 FLAT = 1.005
+STAGES = 1.01
 SKIP = 77
 
 
@@ -44,21 +46,21 @@ class Bench:
         packets, count = self.run("toggles", "ring", 1, 60, 3000)
         self.toggles = count / packets
 
-    def run(self, what, kind, batch, length, turns):
+    def run(self, what, kind, batch, length, turns, *stage):
         out = os.path.join(self.scratch, "lane")
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", "--collect-atstart=no",
              f"--callgrind-out-file={out}", self.program, what, kind, str(batch), str(length),
-             str(turns)], capture_output=True, text=True, timeout=300, check=True)
+             str(turns), *stage], capture_output=True, text=True, timeout=300, check=True)
         packets = int(re.search(r"^(\d+) packets", run.stdout, re.M).group(1))
         self.made_with = re.search(r"^made with (.*)", run.stdout, re.M).group(1)
         count = int(re.search(r"Collected\s*:\s*(\d+)", run.stderr).group(1))
         return packets, count - self.toggles * turns
 
-    def per_packet(self, what, kind, batch, length):
-        turns = max(100, 64000 // batch)
-        p0, i0 = self.run(what, kind, batch, length, turns)
-        p1, i1 = self.run(what, kind, batch, length, 3 * turns)
+    def per_packet(self, what, kind, batch, length, *stage):
+        turns = max(100, (16000 if stage else 64000) // batch)
+        p0, i0 = self.run(what, kind, batch, length, turns, *stage)
+        p1, i1 = self.run(what, kind, batch, length, 3 * turns, *stage)
         return (i1 - i0) / (p1 - p0)
 
 
@@ -101,6 +103,9 @@ def measure(bench, quick):
         for length in lengths:
             figures[f"lane {kind} batch 32 length {length}"] = bench.per_packet(
                 "lane", kind, 32, length)
+    for stage in ("forward", "route"):
+        figures[f"lane ring batch 32 stage {stage}"] = bench.per_packet(
+            "lane", "ring", 32, 64, stage)
     if not quick:
         for kind, extra in (("ring", []), ("null", []), ("null", ["--mp-alloc=xbuf"])):
             name = " ".join([f"testpmd io {kind} burst 32", *extra])
@@ -128,6 +133,11 @@ def judge(figures, recorded):
             print(f"lane {kind}: {long:.2f} instructions at 9000 bytes, {short:.2f} at 60",
                   file=sys.stderr)
             bad += 1
+    forward, route = (figures[f"lane ring batch 32 stage {s}"] for s in ("forward", "route"))
+    if not forward / STAGES <= route <= forward * STAGES:
+        print(f"lane ring: {route:.2f} instructions with route, {forward:.2f} with forward",
+              file=sys.stderr)
+        bad += 1
     return bad
 
 

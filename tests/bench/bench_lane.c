@@ -2,7 +2,7 @@
 /*
  * Instructions of a lane, counted and not timed.
  *
- *     bench_lane lane|floor|toggles ring|null BATCH LENGTH TURNS
+ *     bench_lane lane|floor|toggles ring|null BATCH LENGTH TURNS [forward|route]
  *
  * lane: one lane over a software port; the test plays the kernel between two turns,
  * so that no turn is an empty poll and every slot is full. floor: one receive and
@@ -12,6 +12,9 @@
  *
  *     ring   net_ring looped onto itself: the cheapest driver there is
  *     null   net_null, whose receive allocates and whose send frees every buffer
+ *
+ * With a stage the host form of the kernel answers instead, route by 100,000 prefixes, so that
+ * what the lane gets is what that stage makes of packets.
  *
  * Packet memory is inaccessible while the turns run: a touch ends the program.
  */
@@ -29,7 +32,9 @@
 #include <sys/mman.h>
 #include <valgrind/callgrind.h>
 
+#include "mr_image.h"
 #include "mr_lane_turn.h"
+#include "mr_stage.h"
 
 #define SLOTS 4u
 #define RING 512u
@@ -91,6 +96,138 @@ static void play_kernel(struct mr_ring *r, uint8_t *out)
 	}
 }
 
+#define PREFIXES 100000u
+
+/* What the kernel needs where a stage answers. */
+static struct {
+	bool used;
+	void *memory;
+	size_t bytes;
+	struct mr_lane_dev lane;
+	struct mr_worker_ctl ctl;
+	struct mr_worker_map map;
+	struct mr_host_ctl host;
+	struct mr_launch launch;
+	uint64_t counters[2][MR_COUNTERS_MAX];
+} kernel;
+
+static uint64_t address(const void *p)
+{
+	return (uint64_t)(uintptr_t)p;
+}
+
+/* Routes to all of 10.0.0.0/8 in pieces of 25 bits, and more. */
+static void make_table(struct mr_chain_dev *c)
+{
+	const struct mr_stage_desc *route = mr_stage_at(MR_STAGE_route);
+	char *text = zeroed(PREFIXES * 64), *at = text;
+	struct mr_table_errors errors = {0};
+	struct mr_table_text t = {.at = text, .errors = &errors};
+	void *table;
+	size_t bytes;
+
+	if (mr_stage_param_set(route, "routes_max", "100000", NULL, c->params[0], NULL) != 0)
+		die("routes_max");
+	for (uint32_t i = 0; i < PREFIXES; i++) {
+		uint32_t ip = 0x0a000000 + (i << 7);
+
+		at += sprintf(at, "%u.%u.%u.%u/25 via 02:00:00:00:00:%02x port 0\n", ip >> 24,
+			ip >> 16 & 255, ip >> 8 & 255, ip & 255, i % 256);
+	}
+	table = zeroed(route->table->bytes(c->params[0]));
+	if (route->table->build(&t, c->params[0], NULL, table, &bytes) != 0 || errors.count > 0)
+		die("table");
+	c->table[0] = address(table);
+}
+
+static void make_kernel(const char *name, const struct mr_lane *l, const uint8_t *out,
+	const struct rte_pktmbuf_extmem *mem, uint32_t batch)
+{
+	const struct mr_stage_desc *stage = mr_stage_find(name);
+	struct mr_chain_dev *c = kernel.lane.chain;
+
+	if (stage == NULL)
+		die("no such stage");
+	kernel.memory = mem->buf_ptr;
+	kernel.bytes = MR_ALIGN_UP(mem->buf_len, 65536);
+	kernel.lane = (struct mr_lane_dev){.region = address(mem->buf_ptr),
+		.in = address(l->ring.in),
+		.out = address(out),
+		.workers_ctl = address(&kernel.ctl),
+		.counters_out = address(kernel.counters[0]),
+		.counters_acc = address(kernel.counters[1]),
+		.region_units = (uint32_t)(mem->buf_len / MR_UNIT),
+		.room = mem->elt_size,
+		.in_stride = l->ring.stride,
+		.out_stride = l->ring.stride,
+		.slots = SLOTS,
+		.batch = batch,
+		.workers = 1,
+		.tx_count = 1,
+		.chain_len = 1};
+	c->stage = (uint16_t)stage->id;
+	mr_stage_param_defaults(stage, c->params[0]);
+	if (stage->id == MR_STAGE_route)
+		make_table(c);
+	kernel.host.exit = 1;
+	kernel.launch = (struct mr_launch){.lanes = address(&kernel.lane),
+		.map = address(&kernel.map),
+		.host_ctl = address(&kernel.host),
+		.blocks = 1};
+	kernel.used = true;
+}
+
+/* A frame for route: to an address of its own, UDP over IPv4. */
+static void refresh(uint8_t *f, uint32_t length, uint32_t number)
+{
+	static const uint8_t head[24] = {
+		2, 0x4d, 0x52, 0, 0, 1, 2, 0, 0, 0, 0, 9, 8, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17};
+	uint32_t sum = 0;
+
+	memset(f, 0, 40);
+	memcpy(f, head, sizeof(head));
+	f[16] = (uint8_t)((length - 14) >> 8);
+	f[17] = (uint8_t)(length - 14);
+	f[30] = 10;
+	f[31] = (uint8_t)(number >> 8 & 0x7f);
+	f[32] = (uint8_t)number;
+	for (uint32_t i = 14; i < 34; i += 2)
+		sum += (uint32_t)f[i] << 8 | f[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	f[24] = (uint8_t)(~sum >> 8);
+	f[25] = (uint8_t)~sum;
+}
+
+static void run_kernel(struct mr_ring *r)
+{
+	static uint32_t number;
+
+	if (mprotect(kernel.memory, kernel.bytes, PROT_READ | PROT_WRITE) != 0)
+		die("mprotect");
+	for (uint32_t seq = r->tail; seq != r->head; seq++) {
+		const struct mr_slot_in *in = mr_ring_in(r, seq);
+		const struct mr_desc_in *d = (const struct mr_desc_in *)(in + 1);
+
+		for (uint32_t i = 0; i < in->count; i++)
+			refresh((uint8_t *)kernel.memory + (size_t)d[i].position * MR_UNIT +
+					d[i].head,
+				d[i].length, number += 7919);
+	}
+	kernel.lane.first_seq = r->tail;
+	mr_image_sim.kernels[0].entry(address(&kernel.launch), 0, NULL);
+	if (mprotect(kernel.memory, kernel.bytes, PROT_NONE) != 0)
+		die("mprotect");
+}
+
+/* Of its own, so that what is counted is compiled alike whoever answers. */
+static __attribute__((noinline)) void answer(struct mr_ring *r, uint8_t *out)
+{
+	if (kernel.used)
+		run_kernel(r);
+	else
+		play_kernel(r, out);
+}
+
 /* One packet in, one packet out, by the port's driver alone; returns packets moved. */
 static uint32_t floor_turn(struct mr_lane *l, struct rte_mbuf **m, uint32_t batch)
 {
@@ -111,7 +248,7 @@ static __attribute__((noinline)) uint64_t run(
 		CALLGRIND_TOGGLE_COLLECT;
 		mr_lane_turn(l, &clock);
 		CALLGRIND_TOGGLE_COLLECT;
-		play_kernel(&l->ring, out);
+		answer(&l->ring, out);
 	}
 	for (uint32_t i = 0; i < turns && what[0] == 'f'; i++) {
 		CALLGRIND_TOGGLE_COLLECT;
@@ -131,7 +268,7 @@ int main(int argc, char **argv)
 	char *eal[] = {argv[0], "--no-huge", "--no-pci", "-m", "256", "--no-telemetry",
 		"--no-shconf", "--file-prefix", "mr-bench-lane", "--log-level", "error", "-l", "0"};
 	uint32_t batch, length, turns, element, buffers = 4096;
-	const char *kind = argc == 6 ? argv[2] : "";
+	const char *kind = argc >= 6 ? argv[2] : "";
 	uint64_t moved;
 	struct rte_pktmbuf_extmem mem = {0};
 	struct rte_mempool *pool;
@@ -139,8 +276,8 @@ int main(int argc, char **argv)
 	struct rte_ring *loop;
 	uint8_t *out;
 
-	if (argc != 6)
-		die("usage: bench_lane lane|floor|toggles ring|null BATCH LENGTH TURNS");
+	if (argc != 6 && argc != 7)
+		die("usage: bench_lane lane|floor|toggles ring|null BATCH LENGTH TURNS [STAGE]");
 	batch = (uint32_t)atoi(argv[3]);
 	length = (uint32_t)atoi(argv[4]);
 	turns = (uint32_t)atoi(argv[5]);
@@ -193,6 +330,8 @@ int main(int argc, char **argv)
 		m->pkt_len = length;
 		rte_ring_enqueue(loop, m);
 	}
+	if (argc == 7)
+		make_kernel(argv[6], l, out, &mem, batch);
 	if (mprotect(mem.buf_ptr, MR_ALIGN_UP(mem.buf_len, 65536), PROT_NONE) != 0)
 		die("mprotect");
 	moved = run(argv[1], l, out, batch, turns);
@@ -200,5 +339,9 @@ int main(int argc, char **argv)
 	/* What the count depends on besides our own source. */
 	printf("made with compiler %s, %s, %s\n", __VERSION__, rte_version(),
 		l->rx.describe == mr_rx_describe_scalar ? "scalar" : "vectors");
+	/* All of them were routed, and none came to the lane as anything but sent. */
+	if (kernel.used && kernel.lane.chain[0].stage == MR_STAGE_route &&
+		(moved == 0 || kernel.counters[1][0] < moved))
+		die("not all packets were routed");
 	return mr_counters_balanced(&l->counters, mr_lane_in_flight(l)) ? 0 : 1;
 }
