@@ -195,12 +195,21 @@ static enum MHD_Result answer(void *http, struct MHD_Connection *c, const char *
 	return route(http, c, url);
 }
 
-/* A socket file that a killed instance left refuses connections, and is in the way. */
+static bool is_socket(const struct mr_listen *l)
+{
+	struct stat st;
+
+	return lstat(l->addr.local.sun_path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* A socket that a killed instance left refuses connections, and is in the way. So does a file,
+ * which is not ours to remove. */
 static void clear_left(const struct mr_listen *l)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd >= 0 && connect(fd, &l->addr.any, l->bytes) != 0 && errno == ECONNREFUSED)
+	if (fd >= 0 && is_socket(l) && connect(fd, &l->addr.any, l->bytes) != 0 &&
+		errno == ECONNREFUSED)
 		unlink(l->addr.local.sun_path);
 	if (fd >= 0)
 		close(fd);
@@ -223,6 +232,14 @@ static int bind_socket(struct mr_http *h)
 	return listen(h->fd, (int)MR_HTTP_CONNECTIONS) != 0 ? -errno : 0;
 }
 
+/* Who has the address that is in use. */
+static const char *holder(const struct mr_listen *l)
+{
+	if (l->addr.any.sa_family == AF_UNIX && !is_socket(l))
+		return "; what is there is no socket, remove it or choose another path";
+	return "; another program does";
+}
+
 int mr_http_open(
 	const char *listen, const char *users, struct mr_http **ret_http, struct mr_err *err)
 {
@@ -242,7 +259,7 @@ int mr_http_open(
 		rc = bind_socket(h);
 		if (rc < 0)
 			mr_err_set(err, rc, "cannot listen on '%s' (http.listen): %s%s", listen,
-				strerror(-rc), rc == -EADDRINUSE ? "; another program does" : "");
+				strerror(-rc), rc == -EADDRINUSE ? holder(&h->listen) : "");
 	}
 	if (rc == 0)
 		*ret_http = h;

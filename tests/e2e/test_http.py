@@ -183,6 +183,10 @@ def an_address_in_use_is_a_sentence_and_a_socket_left_behind_none(s):
         other.listen()
         r = s.start(quiet(f"127.0.0.1:{other.getsockname()[1]}")).wait(FAILURE)
         check("another program does" in r.stderr, r.stderr)
+    mine = pathlib.Path(s.write("mine", "what somebody keeps"))
+    r = s.start(quiet(f"unix:{mine}"), "--duration", "1").wait(FAILURE)
+    check("is no socket" in r.stderr, r.stderr)
+    check_equal(mine.read_text(), "what somebody keeps", "a file where the socket was to be")
     path = s.path / "http"
     run = s.start(quiet(f"unix:{path}"), name="killed").until_running()
     check_equal(get(path, "/readyz")[0], 200, "over a UNIX socket")
