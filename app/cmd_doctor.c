@@ -3,6 +3,7 @@
 
 #include "mr_capture.h"
 #include "mr_setup.h"
+#include "mr_sync.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -111,9 +112,27 @@ static int judge(const struct options *o, struct mr_doctor *d, struct mr_plan *r
 	return rc;
 }
 
+static bool before_step(void *ctx, const char *step)
+{
+	(void)ctx;
+	(void)step;
+	return mr_load_relaxed(&mr_cmd_signal_seen) == 0;
+}
+
+static const char *hint_of(enum mr_check_verdict verdict, bool stopped)
+{
+	if (stopped)
+		return "ask again, and let it end";
+	return verdict == MR_FAIL
+		? "do not use this path as it is; look at iommu.type, pcie.acs and pair.peermem"
+		: "frames tell more than memory: put a plug or a peer behind the port that sends "
+		  "them back, and write proof: {readback: port}";
+}
+
 /*
  * The read-back: check 47 as the devices themselves answer it. Where another check fails it is
- * not tried. *ret_stuck: a thread is still in a driver, so nothing may be freed.
+ * not tried. A signal ends it early, with all undone that was done to ports and files.
+ * *ret_stuck: a thread is still in a driver, so nothing may be freed.
  */
 static void read_back(struct mr_doctor *d, struct mr_plan *plan, bool *ret_stuck)
 {
@@ -126,9 +145,12 @@ static void read_back(struct mr_doctor *d, struct mr_plan *plan, bool *ret_stuck
 	if (mr_checks_worst(d->findings) == MR_FAIL)
 		return;
 	plan->alarm = MR_ALARM_GO_ON;
-	rc = mr_setup_try(plan, lanes, &err);
+	mr_cmd_catch_signals();
+	rc = mr_setup_try(plan, before_step, NULL, lanes, &err);
 	*ret_stuck = rc == -ETIMEDOUT;
-	*f = (struct mr_finding){.verdict = rc < 0 ? MR_FAIL : MR_PASS, .gating = f->gating};
+	*f = (struct mr_finding){.verdict = MR_PASS, .gating = f->gating};
+	if (rc < 0)
+		f->verdict = rc == -ECANCELED ? MR_UNKNOWN : MR_FAIL;
 	snprintf(f->value, sizeof(f->value), "%.500s", err.msg);
 	for (uint32_t i = 0; rc == 0 && i < plan->lanes_count; i++) {
 		if (lanes[i].verdict > f->verdict)
@@ -138,12 +160,7 @@ static void read_back(struct mr_doctor *d, struct mr_plan *plan, bool *ret_stuck
 				used > 0 ? "; " : "", lanes[i].value);
 	}
 	if (f->verdict != MR_PASS)
-		snprintf(f->hint, sizeof(f->hint), "%s",
-			f->verdict == MR_FAIL
-				? "do not use this path as it is; look at iommu.type, pcie.acs and "
-				  "pair.peermem"
-				: "frames tell more than memory: put a plug or a peer behind the "
-				  "port that sends them back, and write proof: {readback: port}");
+		snprintf(f->hint, sizeof(f->hint), "%s", hint_of(f->verdict, rc == -ECANCELED));
 }
 
 /*

@@ -648,27 +648,38 @@ int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *before_step, v
 	return rc;
 }
 
-static bool is_proven_by(void *ctx, const char *step)
+struct trial {
+	mr_setup_before_step *before_step;
+	void *ctx;
+	bool proven; /* it came as far as all that proves a path */
+};
+
+static bool goes_on(void *trial, const char *step)
 {
-	(void)ctx;
-	return strcmp(step, "guard") != 0;
+	struct trial *t = trial;
+
+	if (t->before_step != NULL && !t->before_step(t->ctx, step))
+		return false;
+	t->proven = strcmp(step, "guard") == 0;
+	return !t->proven;
 }
 
-int mr_setup_try(
-	const struct mr_plan *plan, struct mr_proof ret_lanes[MR_LANES_MAX], struct mr_err *err)
+int mr_setup_try(const struct mr_plan *plan, mr_setup_before_step *before_step, void *ctx,
+	struct mr_proof ret_lanes[MR_LANES_MAX], struct mr_err *err)
 {
+	struct trial t = {.before_step = before_step, .ctx = ctx};
 	struct mr_setup *s = setup_new(plan, err);
 	int rc;
 
 	if (s == NULL)
 		return err->code;
-	rc = bring_up(s, is_proven_by, NULL, err);
-	if (rc == -ECANCELED) {
+	rc = bring_up(s, goes_on, &t, err);
+	if (t.proven) {
 		rc = 0;
 		for (uint32_t i = 0; i < plan->lanes_count; i++)
 			mr_setup_proof_tell(s, i, &ret_lanes[i]);
 	}
-	if (mr_setup_down(s, rc == 0 ? err : NULL) < 0)
+	if (mr_setup_down(s, rc == 0 || rc == -ECANCELED ? err : NULL) < 0)
 		rc = -ETIMEDOUT;
 	return rc;
 }

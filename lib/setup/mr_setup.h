@@ -50,10 +50,11 @@ MR_MUST_USE int mr_setup_up(const struct mr_plan *plan, mr_setup_before_step *be
  * mr_setup_try brings a plan up as far as its paths are proven, lets no lane run, and takes
  * everything down again. One proof for each lane of the plan: PASS where bytes were seen to
  * go its way. Where the plan's alarm is go_on, evidence against a path is no error.
- * -EALREADY and -ETIMEDOUT: see up. The process starts no other plan after it.
+ * before_step, -EALREADY, -ECANCELED and -ETIMEDOUT: see up. The process starts no other plan
+ * after it.
  */
-MR_MUST_USE int mr_setup_try(
-	const struct mr_plan *plan, struct mr_proof ret_lanes[MR_LANES_MAX], struct mr_err *err);
+MR_MUST_USE int mr_setup_try(const struct mr_plan *plan, mr_setup_before_step *before_step,
+	void *ctx, struct mr_proof ret_lanes[MR_LANES_MAX], struct mr_err *err);
 
 enum mr_setup_event {
 	MR_SETUP_OK,

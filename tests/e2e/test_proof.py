@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A path that is not what it seems: found, named, and either stopped or called unproven."""
 import json
+import signal
 import sys
+import time
 
 import frames as fr
 from harness import (
-    CLEAN, CONFIG, FAILURE, PATIENCE, USAGE, case, check, check_equal, complaints, config, lane,
-    main, validate,
+    CLEAN, CONFIG, FAILURE, PATIENCE, USAGE, WAIT_S, Instance, case, check, check_equal,
+    complaints, config, lane, main, validate,
 )  # fmt: skip
 
 FLOOD = "net_null0,size=64,copy=0"
@@ -175,6 +177,28 @@ def doctor_tries_the_paths_of_a_configuration_and_runs_no_lane(s):
             check(says in told["value"] or not more, told["value"])
         check_equal(r.status == CONFIG, verdict == "FAIL", f"{says}: status {r.status}")
         check_equal(told["hint"] == "", verdict == "PASS", f"{says}: {told}")
+
+
+@case
+def doctor_that_is_told_to_stop_while_it_tries_leaves_nothing_behind(s):
+    file = s.write("told.yaml", one_lane("sim", port="net_ring0"))
+    kept = s.path / "run" / "dpdk" / "millrace-told"
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        run = Instance(s, [s.millrace, "doctor", "--json", "--readback", file])
+        end = time.monotonic() + WAIT_S
+        while not kept.exists():
+            check(run.process.poll() is None and time.monotonic() < end, "never begins to try")
+            time.sleep(0.001)
+        run.signal(number)
+        r = run.ended()
+        validate("doctor.schema.json", r.stdout)
+        told = {c["id"]: c for c in json.loads(r.stdout)["checks"]}["pair.readback"]
+        # It may have been at its end already.
+        check(told["verdict"] in ("UNKNOWN", "PASS"), f"{number}: {told}")
+        if told["verdict"] == "UNKNOWN":
+            check("told to stop before step" in told["value"] and told["hint"], f"{told}")
+            check_equal(r.status, FAILURE, f"status after {number}")
+        check(not kept.exists(), f"{number} leaves {kept}")
 
 
 @case
