@@ -61,27 +61,37 @@ bool mr_table_next(struct mr_table_text *t)
 	return false;
 }
 
-/* The file's content with a 0 behind it. */
+/* The file's content with a 0 behind it. What was half of an old and half of a new one would
+ * pass for a table wherever it ends with a line. */
 static int read_all(int fd, char **ret_text, struct mr_err *err)
 {
-	off_t bytes = lseek(fd, 0, SEEK_END);
+	struct stat before, after;
 	size_t used = 0, room;
 	ssize_t got = 1;
 	char *text;
 
-	if (bytes < 0 || bytes > MR_TABLE_FILE_MAX)
+	if (fstat(fd, &before) != 0)
+		return mr_err_set(err, -errno, "cannot be read: %s", strerror(errno));
+	if (before.st_size > MR_TABLE_FILE_MAX)
 		return mr_err_set(err, -EFBIG, "has more than %u MiB", MR_TABLE_FILE_MAX >> 20);
-	room = (size_t)bytes + 1;
-	text = malloc(room);
+	room = (size_t)before.st_size + 1; /* one more, to see that there is no more */
+	text = malloc(room + 1);
 	if (text == NULL)
 		return mr_err_set(err, -ENOMEM, "cannot be read: out of memory");
-	while (got > 0 && used < room - 1) {
-		got = pread(fd, text + used, room - 1 - used, (off_t)used);
+	while (got > 0 && used < room) {
+		got = pread(fd, text + used, room - used, (off_t)used);
 		used += got > 0 ? (size_t)got : 0;
 	}
-	if (got < 0) {
+	if (got < 0 || fstat(fd, &after) != 0) {
 		free(text);
 		return mr_err_set(err, -errno, "cannot be read: %s", strerror(errno));
+	}
+	if (used != room - 1 || after.st_size != before.st_size ||
+		after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+		after.st_mtim.tv_nsec != before.st_mtim.tv_nsec) {
+		free(text);
+		return mr_err_set(err, -EAGAIN,
+			"changes while it is read; write a new file and rename it to this name");
 	}
 	text[used] = '\0';
 	if (memchr(text, '\0', used) != NULL) {

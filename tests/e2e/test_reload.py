@@ -11,6 +11,7 @@ import pty
 import signal
 import struct
 import sys
+import threading
 import time
 
 from harness import CONFIG, FAILURE, WAIT_S, case, check, check_equal, config, lane, main
@@ -166,6 +167,28 @@ def a_start_and_a_check_say_all_that_is_wrong_with_a_table(s):
         check(errors[0]["message"].startswith("rules.txt:2: "), f"{errors[0]}")
         check("14 more" in errors[-1]["message"], f"{errors[-1]}")
         check(errors[0]["line"] > 0 and errors[0]["key"].endswith("params.rules"), f"{errors[0]}")
+
+
+@case
+def a_table_that_changes_while_it_is_read_is_refused(s):
+    s.pcap("in.pcap", [udp(1000)])
+    rules = s.path / "rules.txt"
+    rules.write_text("# what takes a while to read\n" * 1000000 + "permit\n")
+    done = threading.Event()
+
+    def touch():
+        now = 0
+        while not done.is_set():
+            now += 1
+            os.utime(rules, ns=(now, now))
+
+    toucher = threading.Thread(target=touch)
+    toucher.start()
+    r = s.command("check", s.write("c.yaml", ruled()))
+    done.set()
+    toucher.join()
+    check_equal(r.status, CONFIG, r.told())
+    check("'rules.txt' changes while it is read; " in r.stderr, r.stderr)
 
 
 @case
