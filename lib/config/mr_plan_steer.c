@@ -50,7 +50,10 @@ bool mr_plan_match(struct mr_plan_work *w, uint32_t lane)
 	if (mr_match_settle(&l->match, &l->settled, &field, &err) < 0) {
 		snprintf(key, sizeof(key), "lanes[%u].match%s%s", lane, *field != '\0' ? "." : "",
 			field);
-		mr_plan_refuse(w, key, "leave out one of the two, or all of match", "%s", err.msg);
+		mr_plan_refuse(w, key,
+			*field != '\0' ? "leave out one of the two, or all of match"
+				       : "give one a value, or leave out match",
+			"%s", err.msg);
 		return false;
 	}
 	mr_match_print(&l->match, l->match_text, sizeof(l->match_text));
@@ -90,6 +93,12 @@ static void check_rules(struct mr_plan_work *w, uint32_t lane, const char *key)
 			rules, MR_MATCH_RULES_MAX);
 }
 
+/* It has a match that could not be read, which was told. */
+static bool is_unread(const struct mr_plan_work *w, uint32_t lane)
+{
+	return w->cfg->lanes[lane].match_count > 0 && w->plan->lanes[lane].match_text[0] == '\0';
+}
+
 /* Compares a lane with those before it on its port; false: it was refused. */
 static bool check_lane(struct mr_plan_work *w, uint32_t lane, const char *key)
 {
@@ -99,7 +108,7 @@ static bool check_lane(struct mr_plan_work *w, uint32_t lane, const char *key)
 	for (uint32_t i = 0; i < lane; i++) {
 		const struct mr_plan_lane *o = &w->plan->lanes[i];
 
-		if (o->rx_port != l->rx_port)
+		if (o->rx_port != l->rx_port || is_unread(w, i))
 			continue;
 		if ((o->match_text[0] != '\0') != matches) {
 			mr_plan_refuse(w, key, "give every lane of a port a match, or none",
@@ -146,9 +155,7 @@ void mr_plan_steer(struct mr_plan_work *w)
 		struct mr_plan_port *p;
 		char key[64];
 
-		/* What could not be read was told. */
-		if (l->rx_port == MR_PLAN_NONE ||
-			(w->cfg->lanes[i].match_count > 0 && l->match_text[0] == '\0'))
+		if (l->rx_port == MR_PLAN_NONE || is_unread(w, i))
 			continue;
 		p = &w->plan->ports[l->rx_port];
 		snprintf(key, sizeof(key), "lanes[%u].match", i);
