@@ -11,7 +11,8 @@
  * where some are in flight: that the process lives is no reason. A path that is not proven is never
  * READY, even where the configuration lets lanes go on.
  *
- * Without $NOTIFY_SOCKET all of this does nothing.
+ * Without $NOTIFY_SOCKET all of this does nothing. A manager that does not read is not waited
+ * for: what it has no room for is told it at the next look, as far as it still holds.
  *
  * Thread   the control thread.
  * Source   sd_notify(3), sd_watchdog_enabled(3), systemd.service(5)

@@ -92,6 +92,26 @@ def a_path_that_is_not_proven_is_never_ready(s):
 
 
 @case
+def a_manager_that_does_not_read_is_not_waited_for(s):
+    m = Manager(s, watchdog_s=1)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as others:
+        others.setblocking(False)
+        try:
+            while True:
+                others.sendto(b"X=1", m.path)
+        except BlockingIOError:
+            pass
+    silent = s.start(quiet(kernel={"host_timeout_ms": 1000 * int(PATIENCE)}), "--duration", "3")
+    silent.wait(CLEAN, "duration")
+    check_equal(m.lines("^READY=1"), [], "READY in a full socket")
+    run = s.start(quiet()).until_running()
+    check(m.listen(40 * PATIENCE, "^READY=1"), f"not ready once there is room: {m.told}")
+    check(m.lines("^X=1"), "the socket was not full")
+    run.signal()
+    run.wait(CLEAN, "signal")
+
+
+@case
 def what_only_lives_does_not_feed_the_watchdog(s):
     """Kernels that beat and do no work, and ones that stand still, judged by nobody else yet."""
     for fault in ("idle@0:1500", "stall@0:1500"):
