@@ -4,6 +4,7 @@
 
 Under a flood that never pauses, so that a packet that were lost would not be accounted for.
 """
+import fcntl
 import json
 import os
 import pathlib
@@ -14,10 +15,11 @@ import sys
 import threading
 import time
 
-from harness import CONFIG, FAILURE, WAIT_S, case, check, check_equal, config, lane, main
+from harness import CONFIG, FAILURE, PATIENCE, WAIT_S, case, check, check_equal, config, lane, main
 
 FLOOD = "net_null0,size=64,copy=0"
 OTHER = "net_null1,size=64,copy=0"
+F_SETPIPE_SZ = 1031  # linux/fcntl.h
 
 
 def flood(action, slots=4, **keys):
@@ -189,6 +191,47 @@ def a_table_that_changes_while_it_is_read_is_refused(s):
     toucher.join()
     check_equal(r.status, CONFIG, r.told())
     check("'rules.txt' changes while it is read; " in r.stderr, r.stderr)
+
+
+@case
+def a_log_that_nobody_reads_stops_nothing(s):
+    s.pcap("in.pcap", [udp(1000)])
+    rules = s.path / "rules.txt"
+    rules.write_text("permit\n")
+    os.mkfifo(s.path / "log")
+    log = os.open(s.path / "log", os.O_RDWR | os.O_NONBLOCK)
+    fcntl.fcntl(log, F_SETPIPE_SZ, 8192)
+    text = b""
+
+    def read(words):
+        nonlocal text
+        end = time.monotonic() + WAIT_S
+        while words not in text:
+            check(time.monotonic() < end, f"not told '{words}': {text}")
+            try:
+                text += os.read(log, 65536)
+            except BlockingIOError:
+                time.sleep(0.02)
+
+    cfg = ruled()
+    cfg["kernel"] = {"host_timeout_ms": 1000 * int(PATIENCE)}
+    run = s.start(cfg, prefix=["sh", "-c", 'exec "$@" 2>log', "sh"])
+    read(b" runs ")
+    rules.write_text(("allow" + "y" * 60 + "\n") * 30)
+    for _ in range(4):
+        run.signal(signal.SIGHUP)
+        time.sleep(PATIENCE)
+    grows(s, run, 0, "what is sent")
+    rules.write_text("permit\n")
+    read(b"allow")
+    run.signal(signal.SIGHUP)
+    read(b" sentences that nobody read are not here")
+    read(b"millrace: reloaded")
+    reader = threading.Thread(target=read, args=(b"device g0: sim",))
+    reader.start()
+    stopped(run)
+    reader.join()
+    os.close(log)
 
 
 @case
