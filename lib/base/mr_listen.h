@@ -20,6 +20,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#define MR_LISTEN_CONNECTIONS 64u /* served at one time; each is an open file */
+
 struct mr_listen {
 	union {
 		struct sockaddr any;

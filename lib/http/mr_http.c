@@ -21,7 +21,7 @@ struct mr_http {
 	struct mr_http_users *users;
 	struct mr_listen listen;
 	int fd;
-	bool bound;
+	struct stat bound; /* the socket's file; no number: there is none */
 	/* Of the daemon's thread alone. */
 	uint64_t made_ns;
 	json_t *report; /* NULL: none is served */
@@ -226,10 +226,11 @@ static int bind_socket(struct mr_http *h)
 	if (h->fd < 0 || setsockopt(h->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
 		bind(h->fd, &h->listen.addr.any, h->listen.bytes) != 0)
 		return -errno;
-	h->bound = true;
-	if (local && chmod(h->listen.addr.local.sun_path, LOCAL_MODE) != 0)
+	if (local &&
+		(stat(h->listen.addr.local.sun_path, &h->bound) != 0 ||
+			chmod(h->listen.addr.local.sun_path, LOCAL_MODE) != 0))
 		return -errno;
-	return listen(h->fd, (int)MR_HTTP_CONNECTIONS) != 0 ? -errno : 0;
+	return listen(h->fd, (int)MR_LISTEN_CONNECTIONS) != 0 ? -errno : 0;
 }
 
 /* Who has the address that is in use. */
@@ -270,10 +271,13 @@ int mr_http_open(
 
 int mr_http_serve(struct mr_http *h, struct mr_err *err)
 {
-	h->daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL,
-		answer, h, MHD_OPTION_LISTEN_SOCKET, h->fd, MHD_OPTION_CONNECTION_LIMIT,
-		MR_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, MR_HTTP_IDLE_S,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+	/* Without ITC its thread is told to stop by the socket, and hears nothing while it has as
+	 * many clients as it may. */
+	h->daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC,
+		0, NULL, NULL, answer, h, MHD_OPTION_LISTEN_SOCKET, h->fd,
+		MHD_OPTION_CONNECTION_LIMIT, MR_LISTEN_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+		MR_HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+		MHD_OPTION_END);
 	if (h->daemon == NULL)
 		return mr_err_set(
 			err, -EAGAIN, "the HTTP server does not start: %s", strerror(errno));
@@ -282,13 +286,17 @@ int mr_http_serve(struct mr_http *h, struct mr_err *err)
 
 void mr_http_close(struct mr_http *h)
 {
+	struct stat now;
+
 	if (h == NULL)
 		return;
 	if (h->daemon != NULL)
 		MHD_stop_daemon(h->daemon);
 	else if (h->fd >= 0)
 		close(h->fd);
-	if (h->bound && h->listen.addr.any.sa_family == AF_UNIX)
+	/* Somebody may have removed it, and another program be there since. */
+	if (h->bound.st_ino != 0 && stat(h->listen.addr.local.sun_path, &now) == 0 &&
+		now.st_ino == h->bound.st_ino && now.st_dev == h->bound.st_dev)
 		unlink(h->listen.addr.local.sun_path);
 	forget(h);
 	mr_http_users_free(h->users);

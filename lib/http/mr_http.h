@@ -28,7 +28,6 @@
 
 #include "mr_err.h"
 
-#define MR_HTTP_CONNECTIONS 64u
 #define MR_HTTP_IDLE_S 10u
 #define MR_HTTP_REPORT_MS 200u
 #define MR_HTTP_GUESSES 5u

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What can be known before DPDK is touched, and what only its end shows. */
+#include "mr_listen.h"
 #include "mr_setup_priv.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static void tell_file(void *ctx, uint32_t port, const char *hint, const char *se
 	mr_problem_add(c->ps, mr_config_line(c->cfg, key), key, hint, "%s", sentence);
 }
 
-/* With too few, DPDK panics or speaks of memory. */
+/* With too few, DPDK panics, speaks of memory, or gives up telemetry. */
 static void check_open_files(const struct mr_plan *plan, struct mr_problems *ps)
 {
 	uint64_t need = FILES_BASE + FILES_EACH * plan->devices_count;
@@ -49,6 +50,8 @@ static void check_open_files(const struct mr_plan *plan, struct mr_problems *ps)
 
 	for (uint32_t i = 0; i < plan->ports_count; i++)
 		need += FILES_EACH * (1 + plan->ports[i].rx_queues + plan->ports[i].tx_queues);
+	if (plan->http_listen[0] != '\0')
+		need += MR_LISTEN_CONNECTIONS;
 	if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_cur >= need)
 		return;
 	mr_problem_add(ps, 0, "", "raise it: ulimit -n, or LimitNOFILE= of a service",

@@ -4,6 +4,7 @@
 import base64
 import http.client
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -14,8 +15,8 @@ import time
 
 from guest import tool
 from harness import (
-    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, case, check, check_equal, config, fewer, lane, main,
-    sees_memory,
+    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, WAIT_S, case, check, check_equal, config, fewer, lane,
+    main, sees_memory,
 )  # fmt: skip
 
 TYPES = {"/metrics": "text/plain; version=0.0.4; charset=utf-8", "/api/v1/status": "application/json"}
@@ -200,6 +201,31 @@ def an_address_in_use_is_a_sentence_and_a_socket_left_behind_none(s):
     check_equal(get(path, "/readyz")[0], 200, "after a kill")
     stop(run)
     check(not path.exists(), "a socket is left behind")
+    run = s.start(quiet(f"unix:{path}"), name="removed").until_running()
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        stop(run)
+        check(path.exists(), "the socket of another program was removed")
+
+
+@case
+def as_many_silent_clients_as_may_be_hold_up_no_stop(s):
+    port = free_port()
+    few = ["bash", "-c", 'ulimit -n 110; exec "$@"', "sh"]
+    r = s.start(quiet(f"127.0.0.1:{port}"), "--duration", "1", prefix=few).wait(CONFIG)
+    check("files open" in r.stderr, r.stderr)
+    run = s.start(quiet(f"127.0.0.1:{port}")).until_running()
+    silent = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(100)]
+    end = time.monotonic() + WAIT_S
+    while len(os.listdir(f"/proc/{run.process.pid}/fd")) < 70:
+        check(time.monotonic() < end, "clients are not taken")
+        time.sleep(0.02)
+    began = time.monotonic()
+    stop(run)
+    check(time.monotonic() - began < 5 * PATIENCE, f"stopped after {time.monotonic() - began:.1f} s")
+    for c in silent:
+        c.close()
 
 
 @case
