@@ -108,6 +108,9 @@ static int judge(const struct options *o, struct mr_doctor *d, struct mr_plan *r
 	rc = mr_config_load(o->config, &cfg, problems);
 	if (rc == 0)
 		rc = mr_doctor_plan(d, &cfg, NULL, o->strict, ret_plan, problems, err);
+	/* What names files that are not there is told as a run tells it. */
+	if (rc == 0 && o->readback)
+		rc = mr_setup_check(&cfg, ret_plan, problems);
 	mr_config_free(&cfg);
 	return rc;
 }
