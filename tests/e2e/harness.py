@@ -337,7 +337,7 @@ class Scratch:
 
     def run_idle(self, cfg, **keys):
         """A run over captures: ends when nothing moved for half a second."""
-        return self.run(cfg, "--idle-exit", "0.5", reason="idle", **keys)
+        return self.run(cfg, "--idle-exit", str(0.5 * PATIENCE), reason="idle", **keys)
 
 
 @contextlib.contextmanager
