@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include "mr_gpu_prove.h"
 #include "mr_setup_priv.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_mbuf.h>
-#include <rte_memory.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* On a software device a worker shares the CPU with everything else. */
-#define STALL_MS_SIM 5000u
-#define STALL_MS 1000u
-#define GPU_STOP_MS 2000u
-#define GPU_STOP_FAST_MS 200u /* in a hurry; a kernel that is well leaves in microseconds */
-#define LINKS_NS 100000000u
 
 static int eal_up(struct mr_setup *s, struct mr_err *err)
 {
@@ -81,46 +68,6 @@ static void devices_down(struct mr_setup *s)
 	}
 }
 
-/* One region per device and memory kind, registered with DPDK as a whole. */
-static int regions_up(struct mr_setup *s, struct mr_err *err)
-{
-	for (uint32_t i = 0; i < s->plan->devices_count; i++)
-		for (uint32_t k = 0; k < MR_PATH_COUNT; k++) {
-			const struct mr_plan_region *want = &s->plan->devices[i].region[k];
-			struct mr_setup_device *d = &s->devices[i];
-			int rc;
-
-			if (!want->used)
-				continue;
-			rc = mr_gpu_region_alloc(d->gpu,
-				k == MR_PATH_DIRECT ? MR_GPU_MEMORY_DEVICE : MR_GPU_MEMORY_HOST,
-				want->bytes, &d->region[k], err);
-			if (rc < 0)
-				return rc;
-			if (rte_extmem_register(d->region[k].addr, d->region[k].bytes, NULL, 0,
-				    MR_REGION_PAGE) != 0)
-				return mr_err_set(err, -rte_errno,
-					"device '%s': rte_extmem_register of %zu bytes at %p: %s",
-					s->plan->devices[i].name, d->region[k].bytes,
-					d->region[k].addr, rte_strerror(rte_errno));
-			d->registered[k] = true;
-		}
-	return 0;
-}
-
-static void regions_down(struct mr_setup *s)
-{
-	for (uint32_t i = s->plan->devices_count; i-- > 0;)
-		for (uint32_t k = MR_PATH_COUNT; k-- > 0;) {
-			struct mr_setup_device *d = &s->devices[i];
-
-			if (d->registered[k])
-				(void)rte_extmem_unregister(d->region[k].addr, d->region[k].bytes);
-			d->registered[k] = false;
-			mr_gpu_region_free(d->gpu, &d->region[k]);
-		}
-}
-
 static int ports_up(struct mr_setup *s, struct mr_err *err)
 {
 	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
@@ -138,145 +85,6 @@ static void ports_down(struct mr_setup *s)
 {
 	while (s->ports_probed > 0)
 		mr_port_remove(&s->ports[--s->ports_probed]);
-}
-
-static int map_once(
-	struct mr_setup *s, uint32_t port, uint32_t device, enum mr_path path, struct mr_err *err)
-{
-	struct mr_setup_map *m = &s->maps[s->maps_count];
-	struct mr_gpu_region *r = &s->devices[device].region[path];
-	struct mr_err why = {0};
-	int rc;
-
-	for (uint32_t i = 0; i < s->maps_count; i++)
-		if (s->maps[i].port == port && s->maps[i].device == device &&
-			s->maps[i].path == path)
-			return 0;
-	m->port = port;
-	m->device = device;
-	m->path = path;
-	rc = mr_port_map(&s->ports[port], r->addr, r->bytes, &m->kind, err);
-	if (rc < 0)
-		return rc;
-	s->maps_count++;
-	rc = mr_gpu_peer_attach(s->devices[device].gpu, r, &why);
-	if (rc < 0)
-		return mr_err_set(err, rc, "port '%s' (%s): %s", s->ports[port].name,
-			s->ports[port].device, why.msg);
-	m->attached = true;
-	return 0;
-}
-
-/* Every port that may receive into or send from a region registers all of it. */
-static int maps_up(struct mr_setup *s, struct mr_err *err)
-{
-	int begun = mr_setup_proof_begin(s, err);
-
-	if (begun < 0)
-		return begun;
-	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
-		const struct mr_plan_lane *l = &s->plan->lanes[i];
-		int rc = map_once(s, l->rx_port, l->device, l->rx_path, err);
-
-		for (uint32_t t = 0; rc == 0 && t < l->tx_count; t++)
-			rc = map_once(s, l->tx[t].port, l->device, l->tx_path, err);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-static void maps_down(struct mr_setup *s)
-{
-	while (s->maps_count > 0) {
-		struct mr_setup_map *m = &s->maps[--s->maps_count];
-		struct mr_gpu_region *r = &s->devices[m->device].region[m->path];
-
-		if (m->attached)
-			mr_gpu_peer_detach(s->devices[m->device].gpu, r);
-		m->attached = false;
-		/* What cannot be unmapped is unmapped by the device's end. */
-		if (mr_port_unmap(&s->ports[m->port], r->addr, r->bytes, NULL) < 0)
-			continue;
-	}
-	mr_setup_proof_end(s);
-}
-
-/* Without lanes the CPU reads and writes packets, in ordinary memory of EAL. */
-static int host_pool_up(struct mr_setup *s, struct mr_err *err)
-{
-	const struct mr_plan *p = s->plan;
-
-	s->host_pool = rte_pktmbuf_pool_create("mr-host", p->host_buffers, p->host_cache, 0,
-		(uint16_t)p->host_element_bytes, SOCKET_ID_ANY);
-	if (s->host_pool == NULL)
-		return mr_err_set(err, -rte_errno,
-			"pool of %u buffers of %u bytes: %s; raise hugepages or, without them, the "
-			"memory of EAL (eal.args: [-m, MIB])",
-			p->host_buffers, p->host_element_bytes, rte_strerror(rte_errno));
-	return 0;
-}
-
-/* A pool of the lane's, at that place of a region. */
-static int make_pool(struct mr_setup *s, uint32_t lane, const char *prefix,
-	const struct mr_gpu_region *r, uint64_t offset, uint64_t bytes, uint32_t element_bytes,
-	struct rte_mempool **ret_pool, struct mr_err *err)
-{
-	const struct mr_plan_lane *l = &s->plan->lanes[lane];
-	struct rte_pktmbuf_extmem mem = {
-		.buf_ptr = (uint8_t *)r->addr + offset,
-		.buf_iova = (uint64_t)(uintptr_t)r->addr + offset,
-		.buf_len = bytes,
-		.elt_size = (uint16_t)element_bytes,
-	};
-	uint32_t buffers = (uint32_t)(bytes / element_bytes);
-	char name[RTE_MEMPOOL_NAMESIZE];
-
-	snprintf(name, sizeof(name), "%s-%u", prefix, lane);
-	*ret_pool = rte_pktmbuf_pool_create_extbuf(
-		name, buffers, l->cache, 0, (uint16_t)element_bytes, SOCKET_ID_ANY, &mem, 1);
-	if (*ret_pool == NULL)
-		return mr_err_set(err, -rte_errno,
-			"lane '%s': pool of %u buffers of %u bytes: %s; raise hugepages or, "
-			"without them, the memory of EAL (eal.args: [-m, MIB])",
-			l->name, buffers, element_bytes, rte_strerror(rte_errno));
-	return 0;
-}
-
-static int pools_up(struct mr_setup *s, struct mr_err *err)
-{
-	int rc = 0;
-
-	if (s->plan->host_buffers > 0)
-		return host_pool_up(s, err);
-	for (uint32_t i = 0; rc == 0 && i < s->plan->lanes_count; i++) {
-		const struct mr_plan_lane *l = &s->plan->lanes[i];
-
-		rc = make_pool(s, i, "mr", mr_setup_region(s, i), l->pool_offset, l->pool_bytes,
-			l->element_bytes, &s->lanes[i].pool, err);
-		if (rc == 0 && l->rest_pool_bytes != 0)
-			rc = make_pool(s, i, "mr-rest", mr_setup_region(s, i), l->rest_pool_offset,
-				l->rest_pool_bytes, l->rest_element_bytes, &s->lanes[i].rest_pool,
-				err);
-		if (rc == 0 && l->tx_buffers != 0)
-			rc = make_pool(s, i, "mr-tx", mr_setup_tx_region(s, i), l->tx_pool_offset,
-				l->tx_pool_bytes, l->element_bytes, &s->lanes[i].tx_pool, err);
-	}
-	return rc;
-}
-
-static void pools_down(struct mr_setup *s)
-{
-	rte_mempool_free(s->host_pool);
-	s->host_pool = NULL;
-	for (uint32_t i = s->plan->lanes_count; i-- > 0;) {
-		rte_mempool_free(s->lanes[i].tx_pool);
-		rte_mempool_free(s->lanes[i].rest_pool);
-		rte_mempool_free(s->lanes[i].pool);
-		s->lanes[i].tx_pool = NULL;
-		s->lanes[i].rest_pool = NULL;
-		s->lanes[i].pool = NULL;
-	}
 }
 
 /* A queue receives into the pools of its lane. */
@@ -508,7 +316,7 @@ static void launch_down(struct mr_setup *s)
 		if (s->devices[i].gpu != NULL)
 			/* A kernel that does not leave is ended by the context's end. */
 			(void)!mr_gpu_stop(s->devices[i].gpu,
-				s->devices[i].kernel_stays ? 0 : GPU_STOP_MS, NULL);
+				s->devices[i].kernel_stays ? 0 : MR_SETUP_GPU_STOP_MS, NULL);
 	for (uint32_t i = s->plan->lanes_count; i-- > 0;)
 		mr_setup_lane_free(s, i);
 }
@@ -555,19 +363,19 @@ static const struct mr_step {
 	{"instance", mr_setup_instance_up, mr_setup_instance_down}, /* its name */
 	{"eal", eal_up, eal_down},                                  /* DPDK itself */
 	{"devices", devices_up, devices_down},                      /* GPUs, through gpudev */
-	{"regions", regions_up, regions_down},    /* packet memory, known to DPDK */
-	{"ports", ports_up, ports_down},          /* NICs and what stands for them */
-	{"maps", maps_up, maps_down},             /* packet memory, known to each NIC */
-	{"proof", mr_setup_proof_up, NULL},       /* whose memory it is, and that it is one */
-	{"pools", pools_up, pools_down},          /* mbufs over packet memory */
-	{"queues", queues_up, queues_down},       /* receive and send queues */
-	{"start", start_up, start_down},          /* NICs run */
-	{"readback", mr_setup_readback_up, NULL}, /* frames out of ports and in again */
-	{"steer", steer_up, steer_down},          /* which frames they give to which lane */
-	{"guard", guard_up, guard_down},          /* CPU shut out of packet memory */
-	{"launch", launch_up, launch_down},       /* rings, persistent kernels */
-	{"lanes", lanes_up, lanes_down},          /* cores */
-	{"serve", serve_up, serve_down},          /* telemetry */
+	{"regions", mr_setup_regions_up, mr_setup_regions_down}, /* packet memory, known to DPDK */
+	{"ports", ports_up, ports_down},                         /* NICs and what stands for them */
+	{"maps", mr_setup_maps_up, mr_setup_maps_down}, /* packet memory, known to each NIC */
+	{"proof", mr_setup_proof_up, NULL},             /* whose memory it is, and that it is one */
+	{"pools", mr_setup_pools_up, mr_setup_pools_down}, /* mbufs over packet memory */
+	{"queues", queues_up, queues_down},                /* receive and send queues */
+	{"start", start_up, start_down},                   /* NICs run */
+	{"readback", mr_setup_readback_up, NULL},          /* frames out of ports and in again */
+	{"steer", steer_up, steer_down},    /* which frames they give to which lane */
+	{"guard", guard_up, guard_down},    /* CPU shut out of packet memory */
+	{"launch", launch_up, launch_down}, /* rings, persistent kernels */
+	{"lanes", lanes_up, lanes_down},    /* cores */
+	{"serve", serve_up, serve_down},    /* telemetry */
 };
 #define STEPS_ONCE 2u /* instance and EAL: a process's, whatever its plans */
 
@@ -713,115 +521,6 @@ int mr_setup_again(struct mr_setup *s, const struct mr_plan *plan, struct mr_err
 		return 0;
 	take_down(s, STEPS_ONCE);
 	return s->stuck || s->left.code < 0 ? -ETIMEDOUT : rc;
-}
-
-static void watch_links(struct mr_setup *s, uint32_t port, bool up)
-{
-	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
-		for (uint32_t t = 0; t < s->plan->lanes[i].tx_count; t++)
-			if (s->plan->lanes[i].tx[t].port == port)
-				mr_store_relaxed(&s->lanes[i].lane->tx.q[t].link_down, !up);
-}
-
-static uint32_t stall_ms(const struct mr_plan *plan, uint32_t device)
-{
-	if (plan->stall_ms != 0)
-		return plan->stall_ms;
-	return plan->devices[device].sim ? STALL_MS_SIM : STALL_MS;
-}
-
-enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
-{
-	uint64_t now = mr_clock_ns();
-
-	for (uint32_t i = 0; i < s->plan->devices_count; i++) {
-		struct mr_setup_device *d = &s->devices[i];
-		enum mr_gpu_health health;
-
-		if (d->lanes == 0)
-			continue;
-		health = mr_gpu_watch(d->gpu, stall_ms(s->plan, i), err);
-		mr_store_relaxed(&d->health, health);
-		if (health == MR_GPU_STALLED)
-			return MR_SETUP_GPU_STALLED;
-		if (health == MR_GPU_LOST)
-			return MR_SETUP_GPU_LOST;
-		if (health == MR_GPU_HOST_SILENT)
-			return MR_SETUP_HOST_SILENT;
-	}
-	if (now - s->links_ns < LINKS_NS)
-		return MR_SETUP_OK;
-	s->links_ns = now;
-	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
-		struct mr_port_stats st;
-
-		mr_port_stats_read(&s->ports[i], &st);
-		if (!st.present) {
-			mr_err_set(err, -ENODEV, "port '%s' (%s) was removed", s->ports[i].name,
-				s->ports[i].device);
-			return MR_SETUP_PORT_LOST;
-		}
-		watch_links(s, i, st.link_up);
-	}
-	return mr_setup_proof_watch(s, now, err);
-}
-
-uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight)
-{
-	uint64_t sum = 0;
-
-	*ret_in_flight = 0;
-	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
-		struct mr_published *p = &s->lanes[i].lane->pub;
-
-		*ret_in_flight += mr_load_relaxed_u64(&p->in_flight);
-		sum += mr_load_relaxed_u64(&p->counters.c[MR_C_rx_packets]) +
-			mr_load_relaxed_u64(&p->counters.c[MR_C_tx_packets]);
-	}
-	return sum;
-}
-
-static bool all_halted(struct mr_setup *s)
-{
-	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
-		if (mr_load_relaxed(&s->lanes[i].lane->pub.state) != MR_LANE_HALT)
-			return false;
-	return true;
-}
-
-int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
-	struct mr_err *err)
-{
-	uint64_t deadline, left = 0;
-	int rc = 0;
-
-	mr_setup_reload_end(s);
-	deadline = mr_clock_ns() + (uint64_t)drain_ms * 1000000u;
-	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
-		mr_lane_want(s->lanes[i].lane, fail_closed ? MR_LANE_HALT : MR_LANE_DRAIN);
-	while (!fail_closed && !all_halted(s) && mr_clock_ns() < deadline &&
-		mr_load_relaxed(fast) == 0) {
-		if (mr_setup_watch(s, NULL) != MR_SETUP_OK)
-			break;
-		rte_delay_us_sleep(1000);
-	}
-	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
-		mr_lane_want(s->lanes[i].lane, MR_LANE_HALT);
-	for (uint32_t i = 0; i < s->plan->lanes_count && rc == 0; i++)
-		rc = mr_setup_lane_join(s, i, err);
-	if (rc < 0)
-		return rc;
-	/* The last counters of the kernels are stored as they leave. */
-	for (uint32_t i = 0; i < s->plan->devices_count; i++)
-		if (mr_gpu_stop(s->devices[i].gpu,
-			    mr_load_relaxed(fast) != 0 ? GPU_STOP_FAST_MS : GPU_STOP_MS, err) < 0) {
-			s->devices[i].kernel_stays = true;
-			rc = -EBUSY;
-		}
-	(void)mr_setup_activity(s, &left);
-	if (left != 0)
-		rc = mr_err_set(err, -EBUSY, "stopped with %" PRIu64 " packets in flight", left);
-	return rc;
 }
 
 const struct mr_report_source *mr_setup_source(struct mr_setup *s)

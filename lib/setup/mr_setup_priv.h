@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#define MR_SETUP_GPU_STOP_MS 2000u /* kernels leave within; one that is well takes microseconds */
 #define MR_SETUP_MAPS_MAX (MR_DEVICES_MAX * MR_PATH_COUNT * MR_PORTS_MAX)
 
 struct rte_mempool;
@@ -134,6 +135,14 @@ MR_MUST_USE int mr_setup_tables_fit(const struct mr_config *cfg, const struct mr
 void mr_setup_reload_init(struct mr_setup *s);
 void mr_setup_reload_answer(struct mr_setup *s, struct mr_report_reload *ret_answer);
 void mr_setup_reload_end(struct mr_setup *s);
+
+/* Packet memory as steps of bring-up; mr_setup_memory.c. */
+MR_MUST_USE int mr_setup_regions_up(struct mr_setup *s, struct mr_err *err);
+void mr_setup_regions_down(struct mr_setup *s);
+MR_MUST_USE int mr_setup_maps_up(struct mr_setup *s, struct mr_err *err);
+void mr_setup_maps_down(struct mr_setup *s);
+MR_MUST_USE int mr_setup_pools_up(struct mr_setup *s, struct mr_err *err);
+void mr_setup_pools_down(struct mr_setup *s);
 
 /* The lock on the instance's name; mr_setup_instance.c. */
 MR_MUST_USE int mr_setup_instance_up(struct mr_setup *s, struct mr_err *err);

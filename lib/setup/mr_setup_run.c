@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* While lanes run, and how they stop. */
+#include "mr_setup_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <rte_cycles.h>
+
+/* On a software device a worker shares the CPU with everything else. */
+#define STALL_MS_SIM 5000u
+#define STALL_MS 1000u
+#define GPU_STOP_FAST_MS 200u /* in a hurry */
+#define LINKS_NS 100000000u
+
+static void watch_links(struct mr_setup *s, uint32_t port, bool up)
+{
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		for (uint32_t t = 0; t < s->plan->lanes[i].tx_count; t++)
+			if (s->plan->lanes[i].tx[t].port == port)
+				mr_store_relaxed(&s->lanes[i].lane->tx.q[t].link_down, !up);
+}
+
+static uint32_t stall_ms(const struct mr_plan *plan, uint32_t device)
+{
+	if (plan->stall_ms != 0)
+		return plan->stall_ms;
+	return plan->devices[device].sim ? STALL_MS_SIM : STALL_MS;
+}
+
+enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
+{
+	uint64_t now = mr_clock_ns();
+
+	for (uint32_t i = 0; i < s->plan->devices_count; i++) {
+		struct mr_setup_device *d = &s->devices[i];
+		enum mr_gpu_health health;
+
+		if (d->lanes == 0)
+			continue;
+		health = mr_gpu_watch(d->gpu, stall_ms(s->plan, i), err);
+		mr_store_relaxed(&d->health, health);
+		if (health == MR_GPU_STALLED)
+			return MR_SETUP_GPU_STALLED;
+		if (health == MR_GPU_LOST)
+			return MR_SETUP_GPU_LOST;
+		if (health == MR_GPU_HOST_SILENT)
+			return MR_SETUP_HOST_SILENT;
+	}
+	if (now - s->links_ns < LINKS_NS)
+		return MR_SETUP_OK;
+	s->links_ns = now;
+	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
+		struct mr_port_stats st;
+
+		mr_port_stats_read(&s->ports[i], &st);
+		if (!st.present) {
+			mr_err_set(err, -ENODEV, "port '%s' (%s) was removed", s->ports[i].name,
+				s->ports[i].device);
+			return MR_SETUP_PORT_LOST;
+		}
+		watch_links(s, i, st.link_up);
+	}
+	return mr_setup_proof_watch(s, now, err);
+}
+
+uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight)
+{
+	uint64_t sum = 0;
+
+	*ret_in_flight = 0;
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		struct mr_published *p = &s->lanes[i].lane->pub;
+
+		*ret_in_flight += mr_load_relaxed_u64(&p->in_flight);
+		sum += mr_load_relaxed_u64(&p->counters.c[MR_C_rx_packets]) +
+			mr_load_relaxed_u64(&p->counters.c[MR_C_tx_packets]);
+	}
+	return sum;
+}
+
+static bool all_halted(struct mr_setup *s)
+{
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		if (mr_load_relaxed(&s->lanes[i].lane->pub.state) != MR_LANE_HALT)
+			return false;
+	return true;
+}
+
+int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
+	struct mr_err *err)
+{
+	uint64_t deadline, left = 0;
+	int rc = 0;
+
+	mr_setup_reload_end(s);
+	deadline = mr_clock_ns() + (uint64_t)drain_ms * 1000000u;
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		mr_lane_want(s->lanes[i].lane, fail_closed ? MR_LANE_HALT : MR_LANE_DRAIN);
+	while (!fail_closed && !all_halted(s) && mr_clock_ns() < deadline &&
+		mr_load_relaxed(fast) == 0) {
+		if (mr_setup_watch(s, NULL) != MR_SETUP_OK)
+			break;
+		rte_delay_us_sleep(1000);
+	}
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		mr_lane_want(s->lanes[i].lane, MR_LANE_HALT);
+	for (uint32_t i = 0; i < s->plan->lanes_count && rc == 0; i++)
+		rc = mr_setup_lane_join(s, i, err);
+	if (rc < 0)
+		return rc;
+	/* The last counters of the kernels are stored as they leave. */
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		if (mr_gpu_stop(s->devices[i].gpu,
+			    mr_load_relaxed(fast) != 0 ? GPU_STOP_FAST_MS : MR_SETUP_GPU_STOP_MS,
+			    err) < 0) {
+			s->devices[i].kernel_stays = true;
+			rc = -EBUSY;
+		}
+	(void)mr_setup_activity(s, &left);
+	if (left != 0)
+		rc = mr_err_set(err, -EBUSY, "stopped with %" PRIu64 " packets in flight", left);
+	return rc;
+}
