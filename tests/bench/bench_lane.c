@@ -32,7 +32,7 @@
 #include <sys/mman.h>
 #include <valgrind/callgrind.h>
 
-#include "mr_image.h"
+#include "bench_worker.h"
 #include "mr_lane_turn.h"
 #include "mr_stage.h"
 
@@ -98,23 +98,13 @@ static void play_kernel(struct mr_ring *r, uint8_t *out)
 
 #define PREFIXES 100000u
 
-/* What the kernel needs where a stage answers. */
+/* Where a stage answers: its worker, and what it works on. */
 static struct {
 	bool used;
 	void *memory;
 	size_t bytes;
-	struct mr_lane_dev lane;
-	struct mr_worker_ctl ctl;
-	struct mr_worker_map map;
-	struct mr_host_ctl host;
-	struct mr_launch launch;
-	uint64_t counters[2][MR_COUNTERS_MAX];
+	struct bench_worker worker;
 } kernel;
-
-static uint64_t address(const void *p)
-{
-	return (uint64_t)(uintptr_t)p;
-}
 
 /* Routes to all of 10.0.0.0/8 in pieces of 25 bits, and more. */
 static void make_table(struct mr_chain_dev *c)
@@ -137,43 +127,25 @@ static void make_table(struct mr_chain_dev *c)
 	table = zeroed(route->table->bytes(c->params[0]));
 	if (route->table->build(&t, c->params[0], NULL, table, &bytes) != 0 || errors.count > 0)
 		die("table");
-	c->table[0] = address(table);
+	c->table[0] = bench_address(table);
 }
 
-static void make_kernel(const char *name, const struct mr_lane *l, const uint8_t *out,
-	const struct rte_pktmbuf_extmem *mem, uint32_t batch)
+static void make_kernel(
+	const char *name, const struct mr_lane *l, const struct rte_pktmbuf_extmem *mem)
 {
 	const struct mr_stage_desc *stage = mr_stage_find(name);
-	struct mr_chain_dev *c = kernel.lane.chain;
+	struct mr_chain_dev *c = kernel.worker.lane.chain;
 
 	if (stage == NULL)
 		die("no such stage");
 	kernel.memory = mem->buf_ptr;
 	kernel.bytes = MR_ALIGN_UP(mem->buf_len, 65536);
-	kernel.lane = (struct mr_lane_dev){.region = address(mem->buf_ptr),
-		.in = address(l->ring.in),
-		.out = address(out),
-		.workers_ctl = address(&kernel.ctl),
-		.counters_out = address(kernel.counters[0]),
-		.counters_acc = address(kernel.counters[1]),
-		.region_units = (uint32_t)(mem->buf_len / MR_UNIT),
-		.room = mem->elt_size,
-		.in_stride = l->ring.stride,
-		.out_stride = l->ring.stride,
-		.slots = SLOTS,
-		.batch = batch,
-		.workers = 1,
-		.tx_count = 1,
-		.chain_len = 1};
+	bench_worker_init(&kernel.worker, &l->ring, mem->buf_ptr, mem->buf_len, mem->elt_size);
+	kernel.worker.lane.chain_len = 1;
 	c->stage = (uint16_t)stage->id;
 	mr_stage_param_defaults(stage, c->params[0]);
 	if (stage->id == MR_STAGE_route)
 		make_table(c);
-	kernel.host.exit = 1;
-	kernel.launch = (struct mr_launch){.lanes = address(&kernel.lane),
-		.map = address(&kernel.map),
-		.host_ctl = address(&kernel.host),
-		.blocks = 1};
 	kernel.used = true;
 }
 
@@ -213,8 +185,8 @@ static void run_kernel(struct mr_ring *r)
 					d[i].head,
 				d[i].length, number += 7919);
 	}
-	kernel.lane.first_seq = r->tail;
-	mr_image_sim.kernels[0].entry(address(&kernel.launch), 0, NULL);
+	kernel.worker.lane.first_seq = r->tail;
+	bench_worker_run(&kernel.worker);
 	if (mprotect(kernel.memory, kernel.bytes, PROT_NONE) != 0)
 		die("mprotect");
 }
@@ -331,7 +303,7 @@ int main(int argc, char **argv)
 		rte_ring_enqueue(loop, m);
 	}
 	if (argc == 7)
-		make_kernel(argv[6], l, out, &mem, batch);
+		make_kernel(argv[6], l, &mem);
 	if (mprotect(mem.buf_ptr, MR_ALIGN_UP(mem.buf_len, 65536), PROT_NONE) != 0)
 		die("mprotect");
 	moved = run(argv[1], l, out, batch, turns);
@@ -340,8 +312,8 @@ int main(int argc, char **argv)
 	printf("made with compiler %s, %s, %s\n", __VERSION__, rte_version(),
 		l->rx.describe == mr_rx_describe_scalar ? "scalar" : "vectors");
 	/* All of them were routed, and none came to the lane as anything but sent. */
-	if (kernel.used && kernel.lane.chain[0].stage == MR_STAGE_route &&
-		(moved == 0 || kernel.counters[1][0] < moved))
+	if (kernel.used && kernel.worker.lane.chain[0].stage == MR_STAGE_route &&
+		(moved == 0 || kernel.worker.counters[1][0] < moved))
 		die("not all packets were routed");
 	return mr_counters_balanced(&l->counters, mr_lane_in_flight(l)) ? 0 : 1;
 }

@@ -19,11 +19,9 @@
 #include <rte_eal.h>
 #include <rte_lpm.h>
 
+#include "bench_worker.h"
 #include "mr_filter.h"
-#include "mr_image.h"
-#include "mr_ring.h"
 #include "mr_route.h"
-#include "mr_stage.h"
 
 #define FRAMES 4096u
 #define BATCH 64u
@@ -212,22 +210,12 @@ static void *make_rules(uint8_t params[MR_PARAM_BYTES])
 }
 
 /* The kernel's side: a ring that holds all frames, given anew for each round. */
-struct worker {
+struct side {
 	struct mr_ring ring;
-	struct mr_lane_dev lane;
-	struct mr_worker_ctl ctl;
-	struct mr_worker_map map;
-	struct mr_host_ctl host;
-	struct mr_launch launch;
-	uint64_t counters[2][MR_COUNTERS_MAX];
+	struct bench_worker worker;
 };
 
-static uint64_t address(const void *p)
-{
-	return (uint64_t)(uintptr_t)p;
-}
-
-static void make_worker(struct worker *w)
+static void make_side(struct side *w)
 {
 	static uint8_t in[FRAMES / BATCH * MR_SLOT_BYTES(BATCH)] __attribute__((aligned(64)));
 	static uint8_t out[sizeof(in)] __attribute__((aligned(64)));
@@ -236,30 +224,12 @@ static void make_worker(struct worker *w)
 	memset(w, 0, sizeof(*w));
 	if (mr_ring_init(&w->ring, in, NULL, out, FRAMES / BATCH, BATCH, 0, &err) != 0)
 		die(err.msg);
-	w->host.exit = 1;
-	w->lane = (struct mr_lane_dev){.region = address(region),
-		.in = address(in),
-		.out = address(out),
-		.workers_ctl = address(&w->ctl),
-		.counters_out = address(w->counters[0]),
-		.counters_acc = address(w->counters[1]),
-		.region_units = sizeof(region) / MR_UNIT,
-		.room = ROOM,
-		.in_stride = MR_SLOT_BYTES(BATCH),
-		.out_stride = MR_SLOT_BYTES(BATCH),
-		.slots = FRAMES / BATCH,
-		.batch = BATCH,
-		.workers = 1,
-		.tx_count = 1};
-	w->launch = (struct mr_launch){.lanes = address(&w->lane),
-		.map = address(&w->map),
-		.host_ctl = address(&w->host),
-		.blocks = 1};
+	bench_worker_init(&w->worker, &w->ring, region, sizeof(region), ROOM);
 }
 
-static void give_all(struct worker *w)
+static void give_all(struct side *w)
 {
-	w->lane.first_seq = w->ring.head;
+	w->worker.lane.first_seq = w->ring.head;
 	for (uint32_t s = 0; s < FRAMES / BATCH; s++) {
 		struct mr_desc_in *d = mr_slot_desc_in(mr_ring_in(&w->ring, w->ring.head));
 
@@ -271,7 +241,7 @@ static void give_all(struct worker *w)
 	}
 }
 
-static void take_all(struct worker *w)
+static void take_all(struct side *w)
 {
 	for (uint32_t s = 0; s < FRAMES / BATCH; s++) {
 		const struct mr_slot_out *o = mr_ring_take(&w->ring);
@@ -283,15 +253,15 @@ static void take_all(struct worker *w)
 }
 
 /* A round over all frames; the time of it alone counts. */
-typedef void round_fn(struct worker *w);
+typedef void round_fn(struct side *w);
 
-static void round_kernel(struct worker *w)
+static void round_kernel(struct side *w)
 {
-	mr_image_sim.kernels[0].entry(address(&w->launch), 0, NULL);
+	bench_worker_run(&w->worker);
 }
 
 /* What a plain router does: address, version, checksum, prefix, TTL, addresses. */
-static void round_loop(struct worker *w)
+static void round_loop(struct side *w)
 {
 	(void)w;
 	for (uint32_t i = 0; i < FRAMES; i++) {
@@ -315,7 +285,7 @@ static void round_loop(struct worker *w)
 static const void *route_table, *filter_table;
 static uint64_t sink; /* what is looked up is looked up */
 
-static void round_find(struct worker *w)
+static void round_find(struct side *w)
 {
 	uint64_t s = 0;
 
@@ -328,7 +298,7 @@ static void round_find(struct worker *w)
 	mr_store_relaxed_u64(&sink, s);
 }
 
-static void round_lpm(struct worker *w)
+static void round_lpm(struct side *w)
 {
 	uint64_t s = 0;
 
@@ -342,7 +312,7 @@ static void round_lpm(struct worker *w)
 	mr_store_relaxed_u64(&sink, s);
 }
 
-static void round_filter(struct worker *w)
+static void round_filter(struct side *w)
 {
 	uint64_t s = 0;
 
@@ -359,7 +329,7 @@ static void round_filter(struct worker *w)
 }
 
 /* 32 at a time, as applications do; the keys are gathered as they would be. */
-static void round_acl(struct worker *w)
+static void round_acl(struct side *w)
 {
 	uint64_t s = 0;
 
@@ -383,7 +353,7 @@ static void round_acl(struct worker *w)
 	mr_store_relaxed_u64(&sink, s);
 }
 
-static void measure(const char *what, struct worker *w, round_fn *round, bool kernel)
+static void measure(const char *what, struct side *w, round_fn *round, bool kernel)
 {
 	double best = 0;
 
@@ -408,13 +378,13 @@ static void measure(const char *what, struct worker *w, round_fn *round, bool ke
 	printf("%-44s %8.2f M packets/CPU-s\n", what, best / 1e6);
 }
 
-static void measure_stage(struct worker *w, enum mr_stage_id id, const void *table,
+static void measure_stage(struct side *w, enum mr_stage_id id, const void *table,
 	const uint8_t params[MR_PARAM_BYTES], const char *what)
 {
-	w->lane.chain_len = 1;
-	w->lane.chain[0].stage = (uint16_t)id;
-	w->lane.chain[0].table[0] = address(table);
-	memcpy(w->lane.chain[0].params[0], params, MR_PARAM_BYTES);
+	w->worker.lane.chain_len = 1;
+	w->worker.lane.chain[0].stage = (uint16_t)id;
+	w->worker.lane.chain[0].table[0] = bench_address(table);
+	memcpy(w->worker.lane.chain[0].params[0], params, MR_PARAM_BYTES);
 	measure(what, w, round_kernel, true);
 }
 
@@ -424,7 +394,7 @@ int main(int argc, char **argv)
 		"--no-shconf", "--file-prefix", "mr-bench-stage", "--log-level", "error", "-l",
 		"0"};
 	static uint8_t forward[MR_PARAM_BYTES], route[MR_PARAM_BYTES], filter[MR_PARAM_BYTES];
-	static struct worker w;
+	static struct side w;
 
 	if (argc == 2 && strcmp(argv[1], "--quick") == 0)
 		rounds = 2;
@@ -438,7 +408,7 @@ int main(int argc, char **argv)
 	mr_stage_param_defaults(mr_stage_at(MR_STAGE_filter), filter);
 	route_table = make_routes(route);
 	filter_table = make_rules(filter);
-	make_worker(&w);
+	make_side(&w);
 	measure_stage(&w, MR_STAGE_forward, NULL, forward, "forward, kernel");
 	measure_stage(&w, MR_STAGE_route, route_table, route, "route, kernel");
 	measure("route, plain loop with rte_lpm", &w, round_loop, false);
