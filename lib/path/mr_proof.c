@@ -43,6 +43,10 @@ bool mr_proof_judge(enum mr_proof_path path, const enum mr_check_verdict verdict
 			[MR_PROOF_REGISTRATION] = true,
 			[MR_PROOF_COUNTERS] = true,
 			[MR_PROOF_READBACK] = true},
+		[MR_PROOF_DIRECT_STAND_IN] = {[MR_PROOF_MEMORY] = true,
+			[MR_PROOF_REGISTRATION] = true,
+			[MR_PROOF_WINDOW] = true,
+			[MR_PROOF_READBACK] = true},
 		[MR_PROOF_DIRECT_SOFTWARE] = {[MR_PROOF_MEMORY] = true, [MR_PROOF_WINDOW] = true},
 		[MR_PROOF_HOST] = {[MR_PROOF_MEMORY] = true},
 	};

@@ -12,8 +12,12 @@
  *
  *                     memory   registration  counters   window    readback   watch
  *   direct, NIC       PASS     PASS          PASS       -         PASS       no FAIL
+ *   direct, stand-in  PASS     PASS          no FAIL    PASS      PASS       no FAIL
  *   direct, software  PASS     no FAIL       no FAIL    PASS      no FAIL    no FAIL
  *   pinned, staged    PASS     no FAIL       -          no FAIL   no FAIL    no FAIL
+ *
+ * "Stand-in" is a NIC before the software device, whose memory then lies in the BAR of some
+ * other PCI device. The CPU sees that memory, and whether the NIC reaches it only the NIC shows.
  *
  *   memory        whose memory it is, as the driver says of its address
  *   registration  each port's own: kind, address and length
@@ -59,6 +63,7 @@ void mr_proof_set(struct mr_proof *p, enum mr_check_verdict verdict, const char 
 
 enum mr_proof_path {
 	MR_PROOF_DIRECT_NIC,
+	MR_PROOF_DIRECT_STAND_IN,
 	MR_PROOF_DIRECT_SOFTWARE,
 	MR_PROOF_HOST, /* pinned, staged */
 };

@@ -214,21 +214,31 @@ static enum mr_check_verdict worst_readback(const struct mr_setup *s, const stru
 	return v;
 }
 
+/* Who moves the lane's bytes, and to what memory. */
+static enum mr_proof_path kind_of(const struct mr_setup *s, const struct mr_plan_lane *l)
+{
+	bool software = true;
+
+	if (!is_direct(l))
+		return MR_PROOF_HOST;
+	if (!s->plan->devices[l->device].sim)
+		return MR_PROOF_DIRECT_NIC;
+	for (uint32_t i = 0; i < s->plan->ports_count; i++)
+		software &= s->ports[i].software || !mr_setup_proof_port(l, i);
+	return software ? MR_PROOF_DIRECT_SOFTWARE : MR_PROOF_DIRECT_STAND_IN;
+}
+
 bool mr_setup_proof_lane(struct mr_setup *s, uint32_t i, enum mr_proof_kind *ret_why,
 	enum mr_check_verdict *ret_verdict)
 {
 	const struct mr_plan_lane *l = lane_of(s, i);
 	enum mr_check_verdict v[MR_PROOF_KINDS];
-	enum mr_proof_path path = MR_PROOF_HOST;
 	bool holds;
 
-	if (is_direct(l))
-		path = s->plan->devices[l->device].sim ? MR_PROOF_DIRECT_SOFTWARE
-						       : MR_PROOF_DIRECT_NIC;
 	for (int k = 0; k < MR_PROOF_KINDS; k++)
 		v[k] = k == MR_PROOF_READBACK ? worst_readback(s, l)
 					      : worst(s, l, (enum mr_proof_kind)k, i);
-	holds = mr_proof_judge(path, v, ret_why);
+	holds = mr_proof_judge(kind_of(s, l), v, ret_why);
 	*ret_verdict = holds ? MR_PASS : v[*ret_why];
 	return holds;
 }

@@ -123,6 +123,18 @@ class Wire:
             self.collect()
         self.got.clear()
 
+    def follow(self, last, wanted):
+        """Sends a frame until it comes back as wanted, and forgets all that came before it."""
+        end = time.monotonic() + 20 * PATIENCE
+        while True:
+            self.send([last])
+            time.sleep(0.05)
+            self.collect()
+            if wanted in self.got:
+                break
+            check(time.monotonic() < end, "the frame that follows what was under way does not come back")
+        self.quiet()
+
     def exchange(self, frames, wanted, window=200, timeout=40):
         """Sends the frames, at most window ahead of what comes back; returns what came."""
         self.collect()

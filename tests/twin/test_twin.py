@@ -86,9 +86,14 @@ def cfg(stages=("l2swap",), ports=None, lanes=None, region="16MiB", bar=BAR, **k
     return config(ports, lanes, f"sim,bar={bar}", region=region, **keys)
 
 
-def check_direct(r, name="l0"):
+# Whether a NIC reaches the BAR is known only by frames that go out and come back.
+READBACK = {"readback": "port"}
+
+
+def check_direct(r, name="l0", proven=False):
     ln = r.lane(name)
-    check_equal(ln["path_verdict"], "direct", f"path of {name}: {ln['evidence']}")
+    check_equal(ln["rx_path"], "direct", f"path of {name}")
+    check_equal(ln["path_verdict"], "direct" if proven else "unproven", f"path of {name}: {ln['evidence']}")
     check_equal((ln["guard"], ln["guard_by"]), ("on", "pkey"), f"guard of {name}")
     check_equal(ln["host_bytes_copied"], 0, f"bytes that the host copied for {name}")
     check_equal(r.drops(name), {}, f"drops of {name}")
@@ -153,10 +158,11 @@ def frames_go_into_the_bar_and_out_of_it_with_the_cpu_locked_out(s):
     try:
         g.bind(NIC, NIC2)
         given = fr.make(3000, seed=81)
-        g.begin("swap", cfg())
+        with Returning(g.wires[0]):
+            g.begin("swap", cfg(proof=READBACK))
         loop(g, "l2swap", given)
         r = g.end("swap")
-        check_direct(r)
+        check_direct(r, proven=True)
         check_equal(r.lane()["rx_packets"], len(given), "packets received")
         # What came in lies, as it went out, in the file behind the BAR.
         memory = g.bar()
@@ -172,7 +178,7 @@ def frames_go_into_the_bar_and_out_of_it_with_the_cpu_locked_out(s):
         missing = [i for i, f in enumerate(kept) if memory.find(f) < 0]
         check(not missing, f"frames {missing[:5]} and others, {len(missing)} in all, are not in the BAR")
         r = g.end("keep")
-        check_equal(r.lane()["path_verdict"], "direct", "path")
+        check_equal(r.lane()["rx_path"], "direct", "path")
 
         ports = {"p0": {"device": NIC}, "p1": {"device": NIC2}}
         two = [lane("l0", "p0", "p1", ["checksum", "l2swap"], slots=16),
@@ -196,7 +202,7 @@ def frames_go_into_the_bar_and_out_of_it_with_the_cpu_locked_out(s):
             else:
                 g.end("again", "KILL")
         g.begin("last", cfg())
-        g.wires[0].quiet()
+        g.wires[0].follow(given[999], swapped(given[999]))
         loop(g, "after a kill", given[:500])
         check_direct(g.end("last"))
     finally:
@@ -209,9 +215,10 @@ def another_nic_does_the_same(s):
     try:
         g.bind(NIC)
         given = fr.make(1000, seed=83)
-        g.begin("e1000", cfg())
+        with Returning(g.wires[0]):
+            g.begin("e1000", cfg(proof=READBACK))
         loop(g, "e1000", given)
-        check_direct(g.end("e1000"))
+        check_direct(g.end("e1000"), proven=True)
     finally:
         g.close()
 
@@ -231,18 +238,14 @@ def a_driver_that_copies_short_frames_sends_from_host_memory_alone(s):
         mixed = [lane("l0", "p0", "p0", ["l2swap"], slots=16, rx_path=["direct"], tx_path=["staged"])]
         g.begin("mixed", cfg(ports=ports, lanes=mixed, region="32MiB"))
         given = fr.make(1000, seed=90)
-        got = g.wires[0].exchange(given, len(given), timeout=8)
+        # QEMU's model drops what its socket does not take at once: a handful of datagrams.
+        got = g.wires[0].exchange(given, len(given), window=4)
         r = g.end("mixed")
         ln = r.lane()
         check_equal((ln["rx_path"], ln["tx_path"]), ("direct", "staged"), "paths")
         check_equal((ln["rx_packets"], r.drops("l0")), (len(given), {}), "received, dropped")
-        # QEMU's model may refuse a frame that it was given, and says so.
-        lost = r.report["ports"][0]["tx_errors"]
-        check(lost <= 2, f"frames that the device lost: {lost}")
-        wanted = [swapped(f) for f in given]
-        kept = [f for f in wanted if f in got]
-        check_equal(len(wanted) - len(kept), lost, "frames that are missing")
-        check_frames(got, kept, "vmxnet3")
+        check_equal(r.report["ports"][0]["tx_errors"], 0, "frames that the device lost")
+        check_frames(got, [swapped(f) for f in given], "vmxnet3")
     finally:
         g.close()
 
@@ -269,8 +272,9 @@ def without_registration_no_byte_passes_and_the_iommu_says_so(s):
         check(not any(f in given for f in g.wires[0].got), "a frame came back")
         check(re.search(r"DMAR: \[DMA Write.*00:03.0", told), f"the IOMMU says nothing of a write: {told}")
         check(re.search(r"DMAR: \[DMA Read.*00:03.0", told), f"the IOMMU says nothing of a read: {told}")
+        check_equal(g.stats("unmapped")["lanes"][0]["path_verdict"], "unproven", "path without read-back")
         g.end("unmapped", "KILL")
-        proven = cfg(("forward",), proof={"readback": "port"})
+        proven = cfg(("forward",), proof=READBACK)
         with Returning(g.wires[0]):
             g.begin("proven", proven)
             r = g.end("proven")
