@@ -6,9 +6,9 @@ COMMAND runs in FOLDER and is a meson test. "PASSED FAILED SKIPPED" as numbers i
 FOLDER/meson-logs/counts. Whatever is neither passed nor skipped has failed: a time-out, an
 error, an interrupt, an unexpected pass.
 
-A suite's seconds, those in which a test of it ran, are held against the budget that
-tests/meson.build gives it. One that takes more than twice that counts as one more failure;
-where other programs took a part of the processors, in as much more time as is fair.
+A suite's seconds are held against the budget that tests/meson.build gives it. One that takes
+more than twice that counts as one more failure; where other programs took a part of the
+processors, in as much more time as is fair.
 """
 import json
 import os
@@ -40,20 +40,25 @@ def run(folder, command):
     return min(max(share, 0), 0.9)
 
 
-def covered(spans):
-    """The seconds that lie in at least one of the spans."""
-    seconds = reached = 0
-    for start, end in sorted(spans):
-        seconds += max(0, end - max(start, reached))
-        reached = max(reached, end)
+def shares(spans):
+    """The seconds of each suite; of those in which several tests ran, each has its part."""
+    edges = sorted({t for of_suite in spans.values() for span in of_suite for t in span})
+    seconds = dict.fromkeys(spans, 0)
+    for start, end in zip(edges, edges[1:]):
+        at_work = {
+            suite: sum(s <= start and end <= e for s, e in of_suite)
+            for suite, of_suite in spans.items()
+        }
+        for suite, tests in at_work.items():
+            if tests:
+                seconds[suite] += (end - start) * tests / sum(at_work.values())
     return seconds
 
 
 def count_late(name, budgets, spans, others):
     """How many suites took too long."""
     late = 0
-    for suite, of_suite in spans.items():
-        took = covered(of_suite)
+    for suite, took in shares(spans).items():
         told = (
             f"{name}: suite {suite} took {took:.0f} s, its budget is {budgets[suite]} s, "
             f"others had {others:.0%} of the processors"
