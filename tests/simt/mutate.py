@@ -2,8 +2,10 @@
 """Faults that only a GPU would show, put into the device sources one at a time; all must be found.
 
 usage: mutate.py SOURCE CC LIBRARY...
-Each mutant is compiled as simt_image.c is, linked with LIBRARY... (the interpreter, the host's
-side and the tests) and run; a mutant whose tests pass is a fault of the tests, and so is a call
+A mutant is a place in a source at which the program may be told to do something else: so one
+program holds as many of them as do not overlap, compiled as simt_image.c is and linked with
+LIBRARY... (the interpreter, the host's side and the tests). It is run once as it is, and must pass,
+and once for each mutant; a mutant whose tests pass is a fault of the tests, and so is a call
 of one of CUDA's collective built-ins that no rule below knows how to spoil. The places are found
 in the sources, so what a new stage calls is spoiled too.
 """
@@ -18,27 +20,29 @@ from concurrent.futures import ThreadPoolExecutor
 NEWLINE = "\n"
 TIMEOUT_S = 120
 FOLDERS = ("tests/simt", "lib/ring", "lib/base", "drivers/cudasim")
-ARGUMENTS = r"\(((?:[^(),]|\([^()]*\))*), ((?:[^(),]|\([^()]*\))*), ((?:[^(),]|\([^()]*\))*)\)"
+ARGUMENT = r"((?:[^(),]|\([^()]*\))*)"
+ARGUMENTS = rf"\({ARGUMENT}, {ARGUMENT}, {ARGUMENT}\)"
+CALL = r"(\((?:[^()]|\([^()]*\))*\))"
 
-# (what is done, pattern, in its place); \g<0> is what was there.
+# (what is done, pattern, in its place); \g<0> is what was there, HERE whether this one is on.
 RULES = [
-    ("no barrier", r"(?<!\w)__sync(threads|warp)\([^()]*\);", r";"),
-    ("no barrier", r"__syncthreads_and(\([^()]*\))", r"\1"),
-    ("no barrier", r"(?<=\t)mr_kernel_(block|warp)_sync\(\);", r";"),
-    ("no barrier", r"(?<== )mr_kernel_block_none(\(\w+)\)", r"\1 == 0)"),
-    ("no fence", r"(?<=\t)(mr_sync_fence|__threadfence_system)\(\);", r";"),
-    ("mask without lane 31", r"(?<=sync\(|warp\()0xffffffffu\b", "0x7fffffffu"),
-    ("mask without lane 0", r"(?<=sync\(|warp\()0xffffffffu\b", "0xfffffffeu"),
-    ("mask without lane 16", r"(?<=sync\(|warp\()0xffffffffu\b", "0xfffeffffu"),
-    ("another source", r"__shfl_sync" + ARGUMENTS, r"__shfl_sync(\1, \2, (\3) + 1)"),
-    ("another source", r"__shfl_xor_sync" + ARGUMENTS, r"__shfl_xor_sync(\1, \2, (\3) ^ 1)"),
-    ("no shuffle", r"__shfl(?:_xor)?_sync" + ARGUMENTS, r"(\2)"),
-    ("relaxed", r"\bmr_load_acquire(?=\(&)", "mr_load_relaxed"),
-    ("relaxed", r"\bmr_store_release(?=\(&)", "mr_store_relaxed"),
-    ("relaxed", r"\bmr_device_load_acquire\b", "mr_device_load_relaxed"),
-    ("relaxed", r"\bmr_device_store_release\b", "mr_device_store_relaxed"),
-    ("not atomic", r"\batomicAdd\(([^;]*?), ([^;]*)\);", r"*(\1) += (\2);"),
-    ("every lane", r"if \((ctx->)?rank == 0\)", r"if (1)"),
+    ("no barrier", r"(?<!\w)__sync(threads|warp)\([^()]*\);", r"if (!HERE) \g<0>"),
+    ("no barrier", r"__syncthreads_and(\([^()]*\))", r"(HERE ? \1 : \g<0>)"),
+    ("no barrier", r"(?<=\t)mr_kernel_(block|warp)_sync\(\);", r"if (!HERE) \g<0>"),
+    ("no barrier", r"(?<== )mr_kernel_block_none(\(\w+\))", r"(HERE ? \1 == 0 : \g<0>)"),
+    ("no fence", r"(?<=\t)(mr_sync_fence|__threadfence_system)\(\);", r"if (!HERE) \g<0>"),
+    ("mask without lane 31", r"(?<=sync\(|warp\()0xffffffffu\b", "(HERE ? 0x7fffffffu : 0xffffffffu)"),
+    ("mask without lane 0", r"(?<=sync\(|warp\()0xffffffffu\b", "(HERE ? 0xfffffffeu : 0xffffffffu)"),
+    ("mask without lane 16", r"(?<=sync\(|warp\()0xffffffffu\b", "(HERE ? 0xfffeffffu : 0xffffffffu)"),
+    ("another source", r"__shfl_sync" + ARGUMENTS, r"__shfl_sync(\1, \2, (\3) + HERE)"),
+    ("another source", r"__shfl_xor_sync" + ARGUMENTS, r"__shfl_xor_sync(\1, \2, (\3) ^ HERE)"),
+    ("no shuffle", r"__shfl(?:_xor)?_sync" + ARGUMENTS, r"(HERE ? (\2) : \g<0>)"),
+    ("relaxed", r"\bmr_load_acquire(?=\(&)" + CALL, r"(HERE ? mr_load_relaxed\1 : \g<0>)"),
+    ("relaxed", r"\bmr_store_release(?=\(&)" + CALL, r"(HERE ? mr_store_relaxed\1 : \g<0>)"),
+    ("relaxed", r"\bmr_device_load_acquire" + CALL, r"(HERE ? mr_device_load_relaxed\1 : \g<0>)"),
+    ("relaxed", r"\bmr_device_store_release" + CALL, r"(HERE ? mr_device_store_relaxed\1 : \g<0>)"),
+    ("not atomic", r"\batomicAdd\(([^;]*?), ([^;]*)\);", r"if (HERE) *(\1) += (\2); else \g<0>"),
+    ("every lane", r"if \(((?:ctx->)?rank == 0)\)", r"if (HERE || \1)"),
 ]
 COLLECTIVE = r"\b(__sync\w+|__shfl\w*|__ballot\w*|__any\w*|__all\w*|__match\w*|__reduce\w*|atomic\w+)\("
 
@@ -60,21 +64,33 @@ def read(path):
         return f.read()
 
 
+class Mutant:
+    """A place in a source, as match of a rule's pattern, and what is done there."""
+
+    def __init__(self, number, path, name, match, instead):
+        self.number, self.path, self.name = number, path, name
+        self.span = match.span()
+        self.text = match.expand(instead).replace("HERE", f"simt_mutated({number})")
+
+    def overlaps(self, other):
+        (a, b), (c, d) = self.span, other.span
+        return self.path == other.path and a < d and c < b
+
+
 # NVIDIA/l2fwd-nv src/kernel.cu:183: DONE is stored before the fence of system scope.
 def mutants(source):
-    """(file, name, its text), and the calls that no rule spoils."""
+    """All of them, and the calls that no rule spoils."""
     found, left = [], []
     files = [f"lib/stage/{f}" for f in sorted(os.listdir(f"{source}/lib/stage"))]
     for path in [f for f in files if f.endswith((".h", ".cu"))] + ["lib/ring/mr_sync.h"]:
-        text = read(f"{source}/{path}")
-        code = without_comments(text)
+        code = without_comments(read(f"{source}/{path}"))
         spoiled = []
         for what, pattern, instead in RULES:
             for m in re.finditer(pattern, code):
                 line = code.count(NEWLINE, 0, m.start()) + 1
                 spoiled.append(m.span())
-                new = text[: m.start()] + m.expand(instead) + text[m.end() :]
-                found.append((path, f"{path}:{line}: {what}: {m.group(0)}", new))
+                name = f"{path}:{line}: {what}: {m.group(0)}"
+                found.append(Mutant(len(found) + 1, path, name, m, instead))
         for m in re.finditer(COLLECTIVE, code):
             end = end_of_call(code, m.end())
             if not any(a < end and m.start() < b for a, b in spoiled):
@@ -82,65 +98,89 @@ def mutants(source):
     return found, left
 
 
-def judge(source, cc, libraries, mutant):
-    """None where the mutant is found, else the reason why that is not so."""
-    path, _, text = mutant
-    with tempfile.TemporaryDirectory() as folder:
-        for f in os.listdir(f"{source}/lib/stage"):
-            if f.endswith((".h", ".cu", ".def")):
-                shutil.copy(f"{source}/lib/stage/{f}", folder)
+def programs(found):
+    """The mutants, parted so that those of a part do not overlap."""
+    parts = []
+    for m in found:
+        fit = (part for part in parts if not any(m.overlaps(other) for other in part))
+        part = next(fit, None)
+        if part is None:
+            parts.append([m])
+        else:
+            part.append(m)
+    return parts
+
+
+def build(source, cc, libraries, part, folder):
+    """The program that holds these mutants, in a folder of its own."""
+    for f in os.listdir(f"{source}/lib/stage"):
+        if f.endswith((".h", ".cu", ".def")):
+            shutil.copy(f"{source}/lib/stage/{f}", folder)
+    for path in {m.path for m in part}:
+        text = read(f"{source}/{path}")
+        here = [m for m in part if m.path == path]
+        for m in sorted(here, key=lambda m: m.span, reverse=True):
+            text = text[: m.span[0]] + m.text + text[m.span[1] :]
         with open(os.path.join(folder, os.path.basename(path)), "w", encoding="utf-8") as f:
             f.write(text)
-        program = os.path.join(folder, "mutant")
-        command = [cc, "-std=gnu17", "-O0", "-fsanitize=thread", "-I" + folder]
-        command += ["-I" + os.path.join(source, d) for d in FOLDERS]
-        command += ["-include", f"{source}/tests/simt/simt_cuda.h", "-c"]
-        command += [f"{source}/tests/simt/simt_image.c", "-o", program + ".o"]
-        link = [cc, "-o", program, program + ".o", "-Wl,--whole-archive", *libraries]
-        link += ["-Wl,--no-whole-archive", "-lcmocka"]
-        for c in (command, link):
-            done = subprocess.run(
-                c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-            )
-            if done.returncode != 0:
-                return "does not compile\n" + done.stdout
-        try:
-            done = subprocess.run(
-                [program, "--first"],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"still runs after {TIMEOUT_S} s"
-        if done.returncode == 0:
-            return "the tests pass"
-        said = [line for line in done.stderr.split("\n") if "ERROR" in line]
-        print(f"found: {mutant[1]}\n       {said[0] if said else done.returncode}")
-        return None
+    program = os.path.join(folder, "mutants")
+    command = [cc, "-std=gnu17", "-O0", "-fsanitize=thread", "-I" + folder]
+    command += ["-I" + os.path.join(source, d) for d in FOLDERS]
+    command += ["-include", f"{source}/tests/simt/simt_cuda.h", "-c"]
+    command += [f"{source}/tests/simt/simt_image.c", "-o", program + ".o"]
+    link = [cc, "-o", program, program + ".o", "-Wl,--whole-archive", *libraries]
+    link += ["-Wl,--no-whole-archive", "-lcmocka"]
+    for c in (command, link):
+        done = subprocess.run(
+            c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if done.returncode != 0:
+            sys.exit(f"a program of {len(part)} mutants does not compile\n{done.stdout}")
+    return program
+
+
+def judge(program, mutant):
+    """None where the mutant is found, else the reason why that is not so."""
+    try:
+        done = subprocess.run(
+            [program, "--mutant", str(mutant.number if mutant else 0)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"still runs after {TIMEOUT_S} s"
+    if done.returncode == 0:
+        return "the tests pass"
+    said = [line for line in done.stderr.split("\n") if "ERROR" in line]
+    print(f"found: {mutant.name if mutant else 'none'}\n       {said[0] if said else done.returncode}")
+    return None
 
 
 def main():
     source, cc, *libraries = sys.argv[1:]
     found, left = mutants(source)
-    # The sources as they are must pass, or nothing here says anything.
-    unchanged = ("lib/ring/mr_sync.h", "unchanged", read(f"{source}/lib/ring/mr_sync.h"))
-    reason = judge(source, cc, libraries, unchanged)
-    if reason != "the tests pass":
-        sys.exit(f"the unchanged sources: {reason or 'the tests fail'}")
+    parts = programs(found)
     bad = [f"{place}: no rule spoils this call" for place in left]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for mutant, reason in zip(
-            found, pool.map(lambda m: judge(source, cc, libraries, m), found)
-        ):
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        folders = [os.path.join(scratch, str(i)) for i in range(len(parts))]
+        for folder in folders:
+            os.mkdir(folder)
+        built = list(pool.map(lambda p, f: build(source, cc, libraries, p, f), parts, folders))
+        # The sources as they are must pass, or nothing here says anything.
+        for reason in pool.map(lambda program: judge(program, None), built):
+            if reason != "the tests pass":
+                sys.exit(f"the unchanged sources: {reason or 'the tests fail'}")
+        runs = [(program, m) for program, part in zip(built, parts) for m in part]
+        for (_, m), reason in zip(runs, pool.map(lambda run: judge(*run), runs)):
             if reason is not None:
-                bad.append(f"{mutant[1]}: {reason}")
+                bad.append(f"{m.name}: {reason}")
     for b in bad:
         print("not found: " + b)
-    print(f"{len(found)} mutants, {len(bad)} faults")
+    print(f"{len(found)} mutants in {len(parts)} programs, {len(bad)} faults")
     sys.exit(1 if bad or not found else 0)
 
 

@@ -72,4 +72,7 @@ void simt_nanosleep(uint32_t ns);
 #define __threadfence_system simt_threadfence_system
 #define __nanosleep simt_nanosleep
 
+/* 1 in the program of mutate.py that was told to be this mutant. */
+int simt_mutated(int number);
+
 #endif

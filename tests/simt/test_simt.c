@@ -657,7 +657,14 @@ static void workers_leave_by_themselves_when_the_host_is_silent(void **state)
 	}
 }
 
-/* With --first the tests end with the first that fails: a mutant (mutate.py) is found by then. */
+static int mutant;
+
+int simt_mutated(int number)
+{
+	return number == mutant;
+}
+
+/* With --mutant N (mutate.py) the tests end with the first that fails: it is found by then. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -672,8 +679,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(every_fault_of_lanes_is_found),
 	};
 
-	if (argc < 2 || strcmp(argv[1], "--first") != 0)
+	if (argc < 3 || strcmp(argv[1], "--mutant") != 0)
 		return cmocka_run_group_tests(tests, NULL, NULL);
+	mutant = atoi(argv[2]);
 	for (size_t i = 0; i < MR_ARRAY_LEN(tests); i++)
 		if (_cmocka_run_group_tests(tests[i].name, &tests[i], 1, NULL, NULL) != 0)
 			return 1;
