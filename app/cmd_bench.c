@@ -224,14 +224,14 @@ static int crossover(struct mr_bench_options *o, struct mr_doctor *d)
 	return status;
 }
 
-static int run_crossover(const struct mr_cmd *self, int argc, char **argv)
+int mr_cmd_bench_crossover(const struct mr_cmd *self, int argc, char **argv)
 {
 	struct mr_bench_options o;
 	struct mr_doctor d;
 	struct mr_err err;
 	int status;
 
-	if (mr_bench_options_parse(argc, argv, &o) < 0)
+	if (mr_bench_options_parse(self, argc, argv, &o) < 0)
 		return mr_cmd_usage(self);
 	mr_cmd_catch_signals();
 	if (mr_bench_files_open(&o, &err) < 0) {
@@ -267,15 +267,14 @@ static int print_comparison(const json_t *a, const json_t *b, char **argv, bool 
 	return status;
 }
 
-static int run_compare(const struct mr_cmd *self, int argc, char **argv)
+int mr_cmd_bench_compare(const struct mr_cmd *self, int argc, char **argv)
 {
-	static const struct option longs[] = {{"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
 	json_t *a = NULL, *b = NULL;
 	struct mr_err err;
 	bool json = false;
 	int c, status;
 
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
 		if (c != 'j')
 			return mr_cmd_usage(self);
 		json = true;
@@ -290,15 +289,4 @@ static int run_compare(const struct mr_cmd *self, int argc, char **argv)
 	json_decref(a);
 	json_decref(b);
 	return status;
-}
-
-int mr_cmd_bench(const struct mr_cmd *self, int argc, char **argv)
-{
-	if (argc >= 2 && strcmp(argv[1], "crossover") == 0)
-		return run_crossover(self, argc - 1, argv + 1);
-	if (argc >= 2 && strcmp(argv[1], "compare") == 0)
-		return run_compare(self, argc - 1, argv + 1);
-	if (argc >= 2)
-		fprintf(stderr, "millrace: there is no bench '%s'\n", argv[1]);
-	return mr_cmd_usage(self);
 }

@@ -22,14 +22,11 @@ struct check {
 	struct mr_problems problems;
 };
 
-static int parse_options(int argc, char **argv, struct options *o)
+static int parse_options(const struct mr_cmd *self, int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {{"json", no_argument, NULL, 'j'},
-		{"no-host", no_argument, NULL, 'h'}, {"name", required_argument, NULL, 'n'},
-		{NULL, 0, NULL, 0}};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
 		switch (c) {
 		case 'j':
 			o->json = true;
@@ -99,7 +96,7 @@ int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv)
 	int status = MR_EXIT_CLEAN;
 	int rc;
 
-	if (parse_options(argc, argv, &o) != 0)
+	if (parse_options(self, argc, argv, &o) != 0)
 		return mr_cmd_usage(self);
 	c = calloc(1, sizeof(*c));
 	if (c == NULL) {

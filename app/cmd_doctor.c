@@ -21,16 +21,12 @@ struct options {
 	bool json, strict, readback;
 };
 
-static int parse_options(int argc, char **argv, struct options *o)
+static int parse_options(const struct mr_cmd *self, int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {{"root", required_argument, NULL, 'r'},
-		{"json", no_argument, NULL, 'j'}, {"strict", no_argument, NULL, 's'},
-		{"skip", required_argument, NULL, 'k'}, {"capture", required_argument, NULL, 'c'},
-		{"readback", no_argument, NULL, 'b'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	*o = (struct options){.root = "/"};
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
 		switch (c) {
 		case 'r':
 			o->root = optarg;
@@ -238,7 +234,7 @@ int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv)
 	sigset_t before;
 
 	sigprocmask(SIG_SETMASK, NULL, &before);
-	if (parse_options(argc, argv, &o) != 0) {
+	if (parse_options(self, argc, argv, &o) != 0) {
 		status = mr_cmd_usage(self);
 		goto out;
 	}

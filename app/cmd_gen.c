@@ -25,14 +25,12 @@ struct gen {
 	struct mr_gen_report report;
 };
 
-static int parse_options(int argc, char **argv, struct options *o)
+static int parse_options(const struct mr_cmd *self, int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {{"json", no_argument, NULL, 'j'},
-		{"name", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	memset(o, 0, sizeof(*o));
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
 		if (c == 'j')
 			o->json = true;
 		else if (c == 'n')
@@ -143,7 +141,7 @@ int mr_cmd_gen(const struct mr_cmd *self, int argc, char **argv)
 	struct gen *g;
 	int status;
 
-	if (parse_options(argc, argv, &o) < 0)
+	if (parse_options(self, argc, argv, &o) < 0)
 		return mr_cmd_usage(self);
 	mr_cmd_catch_signals();
 	g = calloc(1, sizeof(*g));

@@ -15,14 +15,12 @@ static void print_sentence(void *ctx, const char *sentence)
 
 int mr_cmd_reload(const struct mr_cmd *self, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{"name", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
 	char name[MR_NAME_MAX];
 	const char *wanted = NULL;
 	struct mr_err err = {0};
 	int c, rc = 0;
 
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
 		if (c != 'n')
 			return mr_cmd_usage(self);
 		wanted = optarg;

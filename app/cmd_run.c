@@ -46,17 +46,13 @@ static bool parse_seconds(const char *text, double *ret_s)
 		*ret_s <= 1e9;
 }
 
-static int parse_options(int argc, char **argv, struct options *o)
+static int parse_options(const struct mr_cmd *self, int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {{"duration", required_argument, NULL, 'd'},
-		{"idle-exit", required_argument, NULL, 'i'}, {"json", no_argument, NULL, 'j'},
-		{"name", required_argument, NULL, 'n'}, {"skip", required_argument, NULL, 'k'},
-		{"strict", no_argument, NULL, 's'}, {NULL, 0, NULL, 0}};
 	double *seconds;
 	int c;
 
 	memset(o, 0, sizeof(*o));
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
 		switch (c) {
 		case 'd':
 		case 'i':
@@ -397,7 +393,7 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 	struct options o;
 	int status;
 
-	if (parse_options(argc, argv, &o) < 0) {
+	if (parse_options(self, argc, argv, &o) < 0) {
 		free(job);
 		return mr_cmd_usage(self);
 	}

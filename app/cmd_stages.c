@@ -16,18 +16,24 @@ static const char *param_word(const struct mr_param_desc *p, uint32_t i)
 								 : NULL;
 }
 
+void mr_cmd_print_param_kind(FILE *f, const struct mr_param_desc *p)
+{
+	fprintf(f, "%s%s", mr_param_type_name(p->type), p->list_max > 0 ? "s" : "");
+	for (uint32_t i = 0; param_word(p, i) != NULL; i++)
+		fprintf(f, "%s%s", i == 0 ? ": " : ", ", param_word(p, i));
+	if (p->list_max > 0)
+		fprintf(f, ", at most %u", p->list_max);
+	if (p->max > 0)
+		fprintf(f, ", %" PRIu64 " to %" PRIu64, p->min, p->max);
+	fprintf(f, "%s%s; default %s", *p->unit != '\0' ? " " : "", p->unit,
+		*p->def != '\0' ? p->def : "none");
+}
+
 static void print_param(const struct mr_param_desc *p)
 {
-	printf("    %-12s %s; %s%s", p->name, p->help, mr_param_type_name(p->type),
-		p->list_max > 0 ? "s" : "");
-	for (uint32_t i = 0; param_word(p, i) != NULL; i++)
-		printf("%s%s", i == 0 ? ": " : ", ", param_word(p, i));
-	if (p->list_max > 0)
-		printf(", at most %u", p->list_max);
-	if (p->max > 0)
-		printf(", %" PRIu64 " to %" PRIu64, p->min, p->max);
-	printf("%s%s; default %s\n", *p->unit != '\0' ? " " : "", p->unit,
-		*p->def != '\0' ? p->def : "none");
+	printf("    %-12s %s; ", p->name, p->help);
+	mr_cmd_print_param_kind(stdout, p);
+	printf("\n");
 }
 
 static void print_stage(const struct mr_stage_desc *s)
@@ -104,11 +110,10 @@ static int print_json(void)
 
 int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv)
 {
-	static const struct option longs[] = {{"json", no_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
 	bool json = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
 		if (c != 'j')
 			return mr_cmd_usage(self);
 		json = true;

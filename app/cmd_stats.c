@@ -119,17 +119,10 @@ static int watch(const struct options *opt, const char *name, json_t *before, ui
 
 static int parse(const struct mr_cmd *self, int argc, char **argv, struct options *opt)
 {
-	static const struct option known[] = {
-		{"name", required_argument, NULL, 'n'},
-		{"watch", no_argument, NULL, 'w'},
-		{"json", no_argument, NULL, 'j'},
-		{"prometheus", no_argument, NULL, 'p'},
-		{NULL, 0, NULL, 0},
-	};
 	int c;
 
 	optind = 1;
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
 		switch (c) {
 		case 'n':
 			opt->name = optarg;

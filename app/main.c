@@ -13,50 +13,28 @@
 
 #define STACK_MIN (512u << 10)
 
-static const struct mr_cmd cmds[] = {
-	{"run",
-		"CONFIG [--duration S] [--idle-exit S] [--json] [--name NAME] [--strict] [--skip "
-		"ID]",
-		"run the lanes of a configuration until told to stop", mr_cmd_run},
-	{"check", "CONFIG [--json] [--no-host] [--name NAME]",
-		"parse and plan a configuration and print what would be built", mr_cmd_check},
-	{"doctor",
-		"[CONFIG] [--root DIR|FILE.tar] [--json] [--strict] [--skip ID] [--capture FILE] "
-		"[--readback]",
-		"judge whether this machine has what a configuration, or a direct lane, needs",
-		mr_cmd_doctor},
-	{"stats", "[--name NAME] [--watch] [--json | --prometheus]",
-		"show the counters of a running instance", mr_cmd_stats},
-	{"reload", "[--name NAME]", "have a running instance take what its configuration says now",
-		mr_cmd_reload},
-	{"gen", "CONFIG [--json] [--name NAME]",
-		"send numbered packets at intended times and verify what comes back", mr_cmd_gen},
-	{"stages", "[--json]", "list the stages with their parameters and counters", mr_cmd_stages},
-	{"bench",
-		"crossover [--quick] [--json] [--output FILE] [--csv FILE] [--plot FILE.svg] "
-		"[--sizes LIST] [--batches LIST] [--touched LIST] [--paths LIST] [--repeats N] "
-		"[--run-ms N] [--slots N] [--core N] [--seed N] [--device DEVICE | --virtual "
-		"MACHINE] "
-		"| compare A B [--json]",
-		"measure the paths beside each other, or compare two such measurements",
-		mr_cmd_bench},
-};
-
 static void print_command(FILE *f, const struct mr_cmd *c)
 {
-	fprintf(f, "  millrace %s %s\n      %s\n", c->name, c->usage, c->help);
+	fputs("  ", f);
+	mr_cmd_print_usage(f, c);
+	fprintf(f, "\n      %s\n", c->help);
 }
 
 static void print_help(FILE *f)
 {
 	fprintf(f, "millrace %s: NIC -> GPU memory -> persistent kernel -> NIC\n\n", MR_VERSION);
-	for (size_t i = 0; i < MR_ARRAY_LEN(cmds); i++)
-		print_command(f, &cmds[i]);
+	for (uint32_t i = 0; i < mr_cmds_count; i++)
+		print_command(f, &mr_cmds[i]);
+	fprintf(f, "\nmillrace COMMAND --help tells of its options.\n\nexit status\n");
+	for (uint32_t i = 0; i < mr_cmd_statuses_count; i++)
+		fprintf(f, "  %-3d %s\n", mr_cmd_statuses[i].status, mr_cmd_statuses[i].meaning);
 }
 
 int mr_cmd_usage(const struct mr_cmd *self)
 {
-	fprintf(stderr, "usage: millrace %s %s\n", self->name, self->usage);
+	fputs("usage: ", stderr);
+	mr_cmd_print_usage(stderr, self);
+	fputc('\n', stderr);
 	return MR_EXIT_USAGE;
 }
 
@@ -109,6 +87,58 @@ static void hold_streams(void)
 		close(fd);
 }
 
+static bool is_help(int argc, char **argv, int at)
+{
+	return argc == at + 1 && strcmp(argv[at], "--help") == 0;
+}
+
+/* The command is there, and which of its kinds is meant was not said, or help was asked for. */
+static int tell_kinds(const char *name, bool asked)
+{
+	for (uint32_t i = 0; i < mr_cmds_count; i++) {
+		if (strcmp(name, mr_cmds[i].name) != 0)
+			continue;
+		if (!asked) {
+			mr_cmd_usage(&mr_cmds[i]);
+			continue;
+		}
+		print_command(stdout, &mr_cmds[i]);
+		mr_cmd_print_options(stdout, &mr_cmds[i]);
+	}
+	return asked ? MR_EXIT_CLEAN : MR_EXIT_USAGE;
+}
+
+static int run_command(int argc, char **argv)
+{
+	bool known = false;
+
+	for (uint32_t i = 0; i < mr_cmds_count; i++) {
+		const struct mr_cmd *c = &mr_cmds[i];
+		int at = c->sub != NULL ? 2 : 1;
+
+		if (strcmp(argv[1], c->name) != 0)
+			continue;
+		known = true;
+		if (is_help(argc, argv, 2))
+			return tell_kinds(c->name, true);
+		if (c->sub != NULL && (argc < 3 || strcmp(argv[2], c->sub) != 0))
+			continue;
+		if (!is_help(argc, argv, at + 1))
+			return c->run(c, argc - at, argv + at);
+		print_command(stdout, c);
+		mr_cmd_print_options(stdout, c);
+		return MR_EXIT_CLEAN;
+	}
+	if (!known) {
+		fprintf(stderr, "millrace: '%s' is not a command; see 'millrace --help'\n",
+			argv[1]);
+		return MR_EXIT_USAGE;
+	}
+	if (argc > 2)
+		fprintf(stderr, "millrace: there is no %s '%s'\n", argv[1], argv[2]);
+	return tell_kinds(argv[1], false);
+}
+
 static int dispatch(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -123,16 +153,7 @@ static int dispatch(int argc, char **argv)
 		printf("millrace %s\n", MR_VERSION);
 		return MR_EXIT_CLEAN;
 	}
-	for (size_t i = 0; i < MR_ARRAY_LEN(cmds); i++) {
-		if (strcmp(argv[1], cmds[i].name) != 0)
-			continue;
-		if (argc != 3 || strcmp(argv[2], "--help") != 0)
-			return cmds[i].run(&cmds[i], argc - 1, argv + 1);
-		print_command(stdout, &cmds[i]);
-		return MR_EXIT_CLEAN;
-	}
-	fprintf(stderr, "millrace: '%s' is not a command; see 'millrace --help'\n", argv[1]);
-	return MR_EXIT_USAGE;
+	return run_command(argc, argv);
 }
 
 int main(int argc, char **argv)

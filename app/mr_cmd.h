@@ -2,7 +2,7 @@
 /*
  * mr_cmd - the commands of the one executable, a file each.
  *
- * A command parses its own arguments (getopt_long), prints to stdout what was
+ * A command parses its own arguments (mr_cmd_next), prints to stdout what was
  * asked for and to stderr one sentence per error, and returns an exit status of
  * enum mr_exit. With --json, stdout is exactly one line holding one JSON object,
  * whatever the status; only MR_EXIT_USAGE, where the arguments could not be
@@ -11,9 +11,11 @@
 #ifndef MR_CMD_H
 #define MR_CMD_H
 
+#include "mr_param.h"
 #include "mr_plan.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 enum mr_exit {
 	MR_EXIT_CLEAN = 0,
@@ -25,13 +27,36 @@ enum mr_exit {
 	MR_EXIT_CONFIG = 78,   /* configuration or preflight */
 };
 
+/* The rows of mr_cmd_table.c, which is the one place for a command, option or status. */
+struct mr_cmd_option {
+	const char *name;  /* without its dashes */
+	const char *value; /* what it takes, as usage shows it; NULL: nothing */
+	int key;           /* what mr_cmd_next gives for it */
+	const char *help;  /* part of a sentence */
+	bool instead;      /* of the option before, not beside it */
+};
+
+#define MR_CMD_OPTIONS_MAX 32u
+
 struct mr_cmd {
 	const char *name;
-	const char *usage; /* arguments, one line */
-	const char *help;  /* one sentence */
-	/* argv[0] is the command's name. */
+	const char *sub;                     /* a second word that chooses; NULL: none */
+	const char *operands;                /* as usage shows them, "" for none */
+	const char *help;                    /* part of a sentence */
+	const struct mr_cmd_option *options; /* a name of NULL is behind the last */
+	/* argv[0] is the command's name, or its second word. */
 	int (*run)(const struct mr_cmd *self, int argc, char **argv);
 };
+
+struct mr_cmd_status {
+	enum mr_exit status;
+	const char *meaning;
+};
+
+extern const struct mr_cmd mr_cmds[];
+extern const uint32_t mr_cmds_count;
+extern const struct mr_cmd_status mr_cmd_statuses[];
+extern const uint32_t mr_cmd_statuses_count;
 
 int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv);
@@ -40,9 +65,21 @@ int mr_cmd_stats(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_reload(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_gen(const struct mr_cmd *self, int argc, char **argv);
-int mr_cmd_bench(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_bench_crossover(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_bench_compare(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_manual(const struct mr_cmd *self, int argc, char **argv);
 
-/* Prints "usage: millrace NAME USAGE" to stderr and returns MR_EXIT_USAGE. */
+/* The key of the next option, -1 behind the last, '?' with a sentence on stderr: getopt(3). */
+int mr_cmd_next(const struct mr_cmd *self, int argc, char **argv);
+
+/* "millrace NAME OPERANDS [--option VALUE] ...", without a new line; a line an option. */
+void mr_cmd_print_usage(FILE *f, const struct mr_cmd *c);
+void mr_cmd_print_options(FILE *f, const struct mr_cmd *c);
+
+/* A stage's parameter: its type, words, bounds, unit and default, without a new line. */
+void mr_cmd_print_param_kind(FILE *f, const struct mr_param_desc *p);
+
+/* Prints "usage: millrace NAME ..." to stderr and returns MR_EXIT_USAGE. */
 int mr_cmd_usage(const struct mr_cmd *self);
 
 /* Writes text to stdout at once; main() tells of the first failure, and why. */

@@ -197,17 +197,9 @@ static bool take_option(int c, struct mr_bench_options *o)
 	}
 }
 
-int mr_bench_options_parse(int argc, char **argv, struct mr_bench_options *ret_o)
+int mr_bench_options_parse(
+	const struct mr_cmd *self, int argc, char **argv, struct mr_bench_options *ret_o)
 {
-	static const struct option longs[] = {{"quick", no_argument, NULL, 'q'},
-		{"json", no_argument, NULL, 'j'}, {"output", required_argument, NULL, 'O'},
-		{"csv", required_argument, NULL, 'C'}, {"plot", required_argument, NULL, 'P'},
-		{"sizes", required_argument, NULL, 's'}, {"batches", required_argument, NULL, 'b'},
-		{"touched", required_argument, NULL, 't'}, {"paths", required_argument, NULL, 'p'},
-		{"repeats", required_argument, NULL, 'r'}, {"run-ms", required_argument, NULL, 'm'},
-		{"slots", required_argument, NULL, 'l'}, {"core", required_argument, NULL, 'c'},
-		{"seed", required_argument, NULL, 'e'}, {"device", required_argument, NULL, 'd'},
-		{"virtual", required_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
 	const char *device = NULL;
 	int c;
 
@@ -215,7 +207,7 @@ int mr_bench_options_parse(int argc, char **argv, struct mr_bench_options *ret_o
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "--quick") == 0)
 			be_quick(&ret_o->set);
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
 		switch (c) {
 		case 'q':
 			break;

@@ -25,7 +25,8 @@ struct mr_bench_options {
 };
 
 /* 0, or -EINVAL with a sentence on stderr unless getopt has told one. */
-MR_MUST_USE int mr_bench_options_parse(int argc, char **argv, struct mr_bench_options *ret_o);
+MR_MUST_USE int mr_bench_options_parse(
+	const struct mr_cmd *self, int argc, char **argv, struct mr_bench_options *ret_o);
 
 /*
  * mr_bench_files_open opens what is to be written, before a measurement of minutes: a

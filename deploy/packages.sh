@@ -16,7 +16,7 @@ build="gcc libc6-dev meson ninja-build pkg-config python3
 tests="openssl systemd g++ libcmocka-dev dpdk-dev python3-scapy python3-jsonschema
 	clang-format-14 clang libclang-rt-14-dev shellcheck binutils util-linux iproute2 procps
 	tcpreplay tcpdump ethtool iputils-ping qemu-system-x86 busybox-static valgrind
-	gnuplot-nox"
+	gnuplot-nox mandoc man-db"
 
 wanted=
 for part in "$@"; do

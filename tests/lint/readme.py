@@ -26,7 +26,10 @@ def main():
     for s in statuses ^ in_code:
         verdict.bad(f"README.md: exit status {s} is not in both the table and app/mr_cmd.h")
     verdict.checked += len(in_code)
-    commands = set(re.findall(r'^\t\{"(\w+)",', tree.text("app/main.c"), re.M))
+    rows = tree.text("app/mr_cmd_table.c").partition("mr_cmds[] = {")[2].partition("\n};")[0]
+    commands = set(re.findall(r'^\t\{"(\w+)",', rows, re.M))
+    if not commands:
+        verdict.bad("app/mr_cmd_table.c: no commands are found")
     for c in sorted(commands):
         verdict.checked += 1
         if f"millrace {c}" not in readme:

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The commands, their options and the exit statuses, and the only list of them: usage,
+ * --help, the parser, millrace(1) and the completion of bash are made from it.
+ */
+#include "mr_cmd.h"
+
+#include "mr_base.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#define JSON                                                                                       \
+	{                                                                                          \
+		"json", NULL, 'j', "print the result as one line of JSON on standard output",      \
+			false                                                                      \
+	}
+#define NAME                                                                                       \
+	{                                                                                          \
+		"name", "NAME", 'n', "name of the instance; else the configuration's", false       \
+	}
+#define SKIP                                                                                       \
+	{                                                                                          \
+		"skip", "ID", 'k', "leave out a check by its id; may be given several times",      \
+			false                                                                      \
+	}
+#define END                                                                                        \
+	{                                                                                          \
+		NULL, NULL, 0, NULL, false                                                         \
+	}
+
+static const struct mr_cmd_option run_options[] = {
+	{"duration", "S", 'd', "end after so many seconds", false},
+	{"idle-exit", "S", 'i', "end when nothing was received for so many seconds", false}, JSON,
+	NAME, {"strict", NULL, 's', "take what the preflight could not read for a failure", false},
+	SKIP, END};
+
+static const struct mr_cmd_option check_options[] = {
+	JSON, {"no-host", NULL, 'h', "plan without looking at this machine", false}, NAME, END};
+
+static const struct mr_cmd_option doctor_options[] = {
+	{"root", "DIR|FILE.tar", 'r',
+		"judge another machine: a folder, a capture, or a topology of hwloc", false},
+	JSON, {"strict", NULL, 's', "take what could not be read for a failure", false}, SKIP,
+	{"capture", "FILE", 'c', "write what was read into an archive, without addresses", false},
+	{"readback", NULL, 'b',
+		"start the devices of CONFIG and prove each lane's path; this machine's only",
+		false},
+	END};
+
+static const struct mr_cmd_option stats_options[] = {
+	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", false},
+	{"watch", NULL, 'w', "go on, with rates once a second", false}, JSON,
+	{"prometheus", NULL, 'p', "print Prometheus text", true}, END};
+
+static const struct mr_cmd_option reload_options[] = {
+	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", false}, END};
+
+static const struct mr_cmd_option gen_options[] = {JSON, NAME, END};
+
+static const struct mr_cmd_option json_option[] = {JSON, END};
+
+static const struct mr_cmd_option no_option[] = {END};
+
+static const struct mr_cmd_option crossover_options[] = {
+	{"quick", NULL, 'q', "few cells and short runs, for a first look", false}, JSON,
+	{"output", "FILE", 'O', "write the measurement as JSON", false},
+	{"csv", "FILE", 'C', "write its cells as CSV", false},
+	{"plot", "FILE.svg", 'P', "draw it; needs gnuplot", false},
+	{"sizes", "LIST", 's', "sizes of frames in bytes, with commas", false},
+	{"batches", "LIST", 'b', "batch sizes in packets, with commas", false},
+	{"touched", "LIST", 't', "how much of a frame the kernel reads: header, half, all", false},
+	{"paths", "LIST", 'p', "the paths: direct, pinned, staged", false},
+	{"repeats", "N", 'r', "how often each cell is measured", false},
+	{"run-ms", "N", 'm', "how long each measurement takes, in milliseconds", false},
+	{"slots", "N", 'l', "slots of the ring", false},
+	{"core", "N", 'c', "CPU that the lane polls on", false},
+	{"seed", "N", 'e', "seed of the order of the measurements", false},
+	{"device", "DEVICE", 'd', "sim, or the GPU's PCI address", false},
+	{"virtual", "MACHINE", 'v', "replay a model of PCIe: switch, sockets or old", true}, END};
+
+const struct mr_cmd mr_cmds[] = {
+	{"run", NULL, "CONFIG", "run the lanes of a configuration until told to stop", run_options,
+		mr_cmd_run},
+	{"check", NULL, "CONFIG",
+		"parse and plan a configuration and print what would be built; opens no device",
+		check_options, mr_cmd_check},
+	{"doctor", NULL, "[CONFIG]",
+		"judge whether this machine has what a configuration, or a direct lane, needs",
+		doctor_options, mr_cmd_doctor},
+	{"stats", NULL, "", "show the counters of a running instance", stats_options, mr_cmd_stats},
+	{"reload", NULL, "", "have a running instance take what its configuration says now",
+		reload_options, mr_cmd_reload},
+	{"gen", NULL, "CONFIG",
+		"send numbered packets at intended times and verify what comes back", gen_options,
+		mr_cmd_gen},
+	{"stages", NULL, "", "list the stages with their parameters and counters", json_option,
+		mr_cmd_stages},
+	{"bench", "crossover", "",
+		"measure the paths beside each other: at which size which one is ahead",
+		crossover_options, mr_cmd_bench_crossover},
+	{"bench", "compare", "A B", "compare two files of --output", json_option,
+		mr_cmd_bench_compare},
+	{"manual", NULL, "PAGE", "print a page of the manual as mdoc(7), or the completion of bash",
+		no_option, mr_cmd_manual},
+};
+const uint32_t mr_cmds_count = MR_ARRAY_LEN(mr_cmds);
+
+const struct mr_cmd_status mr_cmd_statuses[] = {
+	{MR_EXIT_CLEAN, "clean"},
+	{MR_EXIT_FAILURE, "failure while running"},
+	{MR_EXIT_USAGE, "usage"},
+	{MR_EXIT_GPU, "GPU lost or stalled"},
+	{MR_EXIT_PORT, "port lost"},
+	{MR_EXIT_UNDRAINED, "stopped before drained"},
+	{MR_EXIT_CONFIG, "configuration or preflight"},
+};
+const uint32_t mr_cmd_statuses_count = MR_ARRAY_LEN(mr_cmd_statuses);
+
+void mr_cmd_print_usage(FILE *f, const struct mr_cmd *c)
+{
+	fprintf(f, "millrace %s%s%s%s%s", c->name, c->sub != NULL ? " " : "",
+		c->sub != NULL ? c->sub : "", c->operands[0] != '\0' ? " " : "", c->operands);
+	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++)
+		fprintf(f, "%s--%s%s%s%s", o->instead ? " | " : " [", o->name,
+			o->value != NULL ? " " : "", o->value != NULL ? o->value : "",
+			o[1].name != NULL && o[1].instead ? "" : "]");
+}
+
+void mr_cmd_print_options(FILE *f, const struct mr_cmd *c)
+{
+	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++) {
+		int used = fprintf(f, "      --%s %s", o->name, o->value != NULL ? o->value : "");
+
+		fprintf(f, "%*s%s\n", used < 28 ? 28 - used : 1, "", o->help);
+	}
+}
+
+int mr_cmd_next(const struct mr_cmd *self, int argc, char **argv)
+{
+	struct option longs[MR_CMD_OPTIONS_MAX + 1] = {0};
+
+	for (uint32_t i = 0; i < MR_CMD_OPTIONS_MAX && self->options[i].name != NULL; i++)
+		longs[i] = (struct option){self->options[i].name,
+			self->options[i].value != NULL ? required_argument : no_argument, NULL,
+			self->options[i].key};
+	return getopt_long(argc, argv, "", longs, NULL);
+}
