@@ -10,6 +10,7 @@
 struct options {
 	const char *config;
 	const char *name;
+	const char *root; /* machine to plan for; "/" is this one */
 	bool json;
 	bool no_host;
 };
@@ -37,24 +38,33 @@ static int parse_options(const struct mr_cmd *self, int argc, char **argv, struc
 		case 'n':
 			o->name = optarg;
 			break;
+		case 'r':
+			o->root = optarg;
+			break;
 		default:
 			return -1;
 		}
 	}
-	if (optind + 1 != argc)
+	if (optind + 1 != argc || (o->no_host && o->root != NULL))
 		return -1;
 	o->config = argv[optind];
 	return 0;
 }
 
-static int read_machine(struct check *c)
+/* As run chooses its paths, but for what only the devices know: they are not opened. */
+static int plan_for_machine(struct check *c, const struct options *o)
 {
-	struct mr_err err;
-	int rc = mr_doctor_init(&c->machine, "/", &err);
+	struct mr_err err = {0};
+	int rc = mr_doctor_init(&c->machine, o->root != NULL ? o->root : "/", &err);
 
 	if (rc == 0)
 		rc = mr_doctor_read(&c->machine, &err);
-	if (rc != 0)
+	if (rc == 0) {
+		mr_doctor_spare_devices(&c->machine);
+		rc = mr_doctor_plan(
+			&c->machine, &c->cfg, o->name, false, &c->plan, &c->problems, &err);
+	}
+	if (rc != 0 && c->problems.count == 0)
 		mr_problem_add(
 			&c->problems, 0, "", "use --no-host to plan without it", "%s", err.msg);
 	return rc;
@@ -65,12 +75,10 @@ static int plan(struct check *c, const struct options *o)
 	static const struct mr_host unknown;
 	int rc = mr_config_load(o->config, &c->cfg, &c->problems);
 
-	if (rc == 0 && !o->no_host)
-		rc = read_machine(c);
 	if (rc != 0)
 		return rc;
-	rc = mr_plan_build(&c->cfg, o->no_host ? &unknown : &c->machine.facts->host, o->name,
-		&c->plan, &c->problems);
+	rc = o->no_host ? mr_plan_build(&c->cfg, &unknown, o->name, &c->plan, &c->problems)
+			: plan_for_machine(c, o);
 	return rc == 0 ? mr_setup_check_tables(&c->cfg, &c->plan, &c->problems) : rc;
 }
 

@@ -60,6 +60,20 @@ bool mr_doctor_take_check(const char *id, bool set[MR_CHECKS_COUNT])
 	return false;
 }
 
+static int ask_nothing(void *ctx, const char *question, char text[MR_PROBE_TEXT_MAX])
+{
+	(void)ctx;
+	(void)question;
+	(void)text;
+	return -ENOTSUP;
+}
+
+void mr_doctor_spare_devices(struct mr_doctor *d)
+{
+	if (d->root.live)
+		d->probe.ask = ask_nothing;
+}
+
 int mr_doctor_read(struct mr_doctor *d, struct mr_err *err)
 {
 	int rc = mr_facts_read(&d->root, &d->probe, d->facts, err);
@@ -142,6 +156,20 @@ static bool is_of_all_paths(uint32_t check)
 		strcmp(mr_checks[check].id, "limits.memlock") == 0;
 }
 
+/* What the devices were not asked, and is asked of a direct lane alone: names with commas. */
+static void list_unasked(const struct mr_doctor *d, const struct mr_finding *with,
+	const struct mr_finding *without, char ret[MR_HOST_WHY_MAX])
+{
+	size_t used = 0;
+
+	ret[0] = '\0';
+	for (uint32_t i = 0; i < MR_CHECKS_COUNT && used < MR_HOST_WHY_MAX; i++)
+		if (!d->skip[i] && !is_of_all_paths(i) && with[i].verdict == MR_UNKNOWN &&
+			without[i].verdict != MR_UNKNOWN)
+			used += (size_t)snprintf(ret + used, MR_HOST_WHY_MAX - used, "%s%s",
+				used > 0 ? ", " : "", mr_checks[i].id);
+}
+
 /*
  * The first check that fails as the lanes are planned, and would not if none of them were
  * direct; MR_CHECKS_COUNT: none.
@@ -168,13 +196,12 @@ static uint32_t what_keeps(const struct mr_doctor *d, struct mr_needs *needs,
 
 /* Each lane by itself, since another's pair of devices says nothing about its own. */
 static int find_kept(struct mr_doctor *d, const struct mr_config *cfg, const struct mr_plan *plan,
-	bool *ret_any, struct mr_err *err)
+	bool *ret_kept, bool *ret_unasked, struct mr_err *err)
 {
 	struct mr_finding *findings = calloc(2 * (size_t)MR_CHECKS_COUNT, sizeof(*findings));
 	struct mr_needs *needs = calloc(1, sizeof(*needs));
 	int rc = findings == NULL || needs == NULL ? mr_err_set(err, -ENOMEM, "out of memory") : 0;
 
-	*ret_any = false;
 	for (uint32_t i = 0; rc == 0 && i < plan->lanes_count; i++) {
 		uint32_t check;
 
@@ -182,11 +209,15 @@ static int find_kept(struct mr_doctor *d, const struct mr_config *cfg, const str
 			continue;
 		mr_doctor_needs(plan, i, 1, d->facts, needs);
 		check = what_keeps(d, needs, findings, findings + MR_CHECKS_COUNT);
-		if (check == MR_CHECKS_COUNT)
+		if (check == MR_CHECKS_COUNT) {
+			list_unasked(
+				d, findings, findings + MR_CHECKS_COUNT, d->facts->host.unasked[i]);
+			*ret_unasked |= d->facts->host.unasked[i][0] != '\0';
 			continue;
+		}
 		snprintf(d->facts->host.no_direct[i], MR_HOST_WHY_MAX, "%s: %.200s",
 			mr_checks[check].id, findings[check].value);
-		*ret_any = true;
+		*ret_kept = true;
 	}
 	free(findings);
 	free(needs);
@@ -196,18 +227,19 @@ static int find_kept(struct mr_doctor *d, const struct mr_config *cfg, const str
 int mr_doctor_plan(struct mr_doctor *d, const struct mr_config *cfg, const char *name, bool strict,
 	struct mr_plan *ret_plan, struct mr_problems *problems, struct mr_err *err)
 {
-	bool again = false;
+	bool kept = false, unasked = false;
 	int rc;
 
 	memset(d->facts->host.no_direct, 0, sizeof(d->facts->host.no_direct));
+	memset(d->facts->host.unasked, 0, sizeof(d->facts->host.unasked));
 	rc = mr_plan_build(cfg, &d->facts->host, name, ret_plan, problems);
 	if (rc == 0)
 		rc = mr_doctor_judge(d, ret_plan, strict, err);
 	if (rc == 0)
-		rc = find_kept(d, cfg, ret_plan, &again, err);
-	if (rc == 0 && again)
+		rc = find_kept(d, cfg, ret_plan, &kept, &unasked, err);
+	if (rc == 0 && (kept || unasked))
 		rc = mr_plan_build(cfg, &d->facts->host, name, ret_plan, problems);
-	if (rc == 0 && again)
+	if (rc == 0 && kept)
 		rc = mr_doctor_judge(d, ret_plan, strict, err);
 	return rc;
 }

@@ -29,6 +29,9 @@ struct mr_doctor {
 MR_MUST_USE int mr_doctor_init(struct mr_doctor *d, const char *root, struct mr_err *err);
 void mr_doctor_fini(struct mr_doctor *d);
 
+/* From here on no device of this machine is asked; what only they know is UNKNOWN. */
+void mr_doctor_spare_devices(struct mr_doctor *d);
+
 /* Puts the check of this id into the set; false, with a sentence on stderr, if there is none. */
 bool mr_doctor_take_check(const char *id, bool set[MR_CHECKS_COUNT]);
 

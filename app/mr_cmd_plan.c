@@ -82,6 +82,27 @@ static void print_stages(const struct mr_plan_lane *l)
 	printf("\n");
 }
 
+static const char *const choices[] = {[MR_CHOICE_TAKEN] = "taken",
+	[MR_CHOICE_REFUSED] = "refused",
+	[MR_CHOICE_NEXT] = "not looked at"};
+
+/* A list of more than one path: what becomes of each. */
+static void print_choices(
+	const struct mr_plan_lane *l, const char *way, const struct mr_plan_choice *c, uint32_t n)
+{
+	for (uint32_t i = 0; n > 1 && i < n; i++) {
+		bool unasked = c[i].what == MR_CHOICE_TAKEN && c[i].path == MR_PATH_DIRECT &&
+			l->path_unasked[0] != '\0' && i + 1 < n;
+
+		printf("    %u. %s%-8s %s%s%s", i + 1, way, mr_path_name(c[i].path),
+			choices[c[i].what], c[i].why[0] != '\0' ? ": " : "", c[i].why);
+		if (unasked)
+			printf(", unless one of these fails, which only run asks: %s",
+				l->path_unasked);
+		printf("\n");
+	}
+}
+
 static void print_lane(const struct mr_plan *p, const struct mr_plan_lane *l)
 {
 	if (l->core < 0)
@@ -98,6 +119,9 @@ static void print_lane(const struct mr_plan *p, const struct mr_plan_lane *l)
 			mr_path_name(l->tx_path), l->path_why);
 	else
 		printf("  path             %s; %s\n", mr_path_name(l->rx_path), l->path_why);
+	print_choices(l, l->one_list ? "" : "in ", l->rx_choice, l->rx_choices);
+	if (!l->one_list)
+		print_choices(l, "out ", l->tx_choice, l->tx_choices);
 	print_stages(l);
 	printf("  kernel           %s on %s, %u worker%s%s%s\n", mr_work_name(l->work),
 		p->devices[l->device].name, l->workers, l->workers == 1 ? "" : "s",
@@ -222,6 +246,20 @@ static json_t *pool_json(const struct mr_plan_lane *l)
 	return j;
 }
 
+static json_t *choices_json(const struct mr_plan_choice *c, uint32_t n)
+{
+	static const char *const words[] = {[MR_CHOICE_TAKEN] = "taken",
+		[MR_CHOICE_REFUSED] = "refused",
+		[MR_CHOICE_NEXT] = "next"};
+	json_t *all = json_array();
+
+	for (uint32_t i = 0; i < n; i++)
+		json_array_append_new(all,
+			json_pack("{s:s, s:s, s:o}", "path", mr_path_name(c[i].path), "choice",
+				words[c[i].what], "why", mr_cmd_json_text(c[i].why)));
+	return all;
+}
+
 static json_t *lane_json(const struct mr_plan *p, const struct mr_plan_lane *l)
 {
 	json_t *tx = json_array();
@@ -239,6 +277,11 @@ static json_t *lane_json(const struct mr_plan *p, const struct mr_plan_lane *l)
 		mr_path_name(l->tx_path), "path_why", l->path_why);
 	if (j == NULL)
 		return NULL;
+	json_object_update_new(j,
+		json_pack("{s:{s:o, s:o}, s:o}", "paths", "rx",
+			choices_json(l->rx_choice, l->rx_choices), "tx",
+			choices_json(l->tx_choice, l->tx_choices), "path_unasked",
+			mr_cmd_json_text(l->path_unasked)));
 	json_object_update_new(j,
 		json_pack("{s:s, s:{s:I, s:I}, s:I, s:I, s:s, s:s, s:I, s:I, s:s, s:o, s:o}",
 			"match", l->match_text, "batch", "packets", (json_int_t)l->batch,

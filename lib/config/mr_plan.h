@@ -31,7 +31,8 @@
  * Paths. The first entry of the lane's list that can hold is taken: `direct`
  * cannot where the driver would copy with the CPU into the memory of a real GPU, or
  * where the host's no_direct says why this machine keeps the lane from it.
- * The plan says what can hold; that it does hold is proven at start-up.
+ * The plan says what can hold; that it does hold is proven at start-up. It keeps what became of
+ * every entry of the list, and what a plan without its devices cannot know: the host's unasked.
  *
  * Where frames leave by another path than they arrive by, the lane has a second pool in the
  * memory of that path, and the kernel copies each frame that leaves. What rests in the slots
@@ -123,6 +124,19 @@ struct mr_plan_stage {
 	char text[MR_TEXT_MAX]; /* "reason=policy", for people */
 };
 
+/* An entry of a lane's list of paths, and what became of it. */
+enum mr_choice {
+	MR_CHOICE_TAKEN,
+	MR_CHOICE_REFUSED, /* it cannot hold */
+	MR_CHOICE_NEXT,    /* one before it is taken */
+};
+
+struct mr_plan_choice {
+	enum mr_path path;
+	enum mr_choice what;
+	char why[MR_TEXT_MAX / 2]; /* REFUSED: what keeps it from holding; else "" */
+};
+
 struct mr_plan_lane {
 	char name[MR_NAME_MAX];
 	uint32_t rx_port, rx_queue;
@@ -132,6 +146,11 @@ struct mr_plan_lane {
 	uint32_t device;
 	enum mr_path rx_path, tx_path;
 	char path_why[MR_TEXT_MAX]; /* why this one of the list */
+	struct mr_plan_choice rx_choice[MR_PATH_COUNT], tx_choice[MR_PATH_COUNT]; /* the lists */
+	uint32_t rx_choices, tx_choices;
+	bool one_list; /* path: for both ways, so that the two are the same */
+	/* What may still keep the lane from the direct path that it takes; "" nothing. */
+	char path_unasked[MR_TEXT_MAX];
 	uint32_t batch, timeout_us, slots, workers;
 	char workers_why[MR_TEXT_MAX]; /* "" unless fewer than asked */
 	enum mr_overload overload;

@@ -47,9 +47,13 @@ void mr_plan_lanes(struct mr_plan_work *w);
 void mr_plan_queues(struct mr_plan_work *w); /* after lanes */
 void mr_plan_stages(struct mr_plan_work *w, uint32_t lane);
 bool mr_plan_match(struct mr_plan_work *w, uint32_t lane); /* whether a stage applies it */
-void mr_plan_split(struct mr_plan_work *w);                /* after lanes */
-void mr_plan_steer(struct mr_plan_work *w);                /* after lanes */
-void mr_plan_pools(struct mr_plan_work *w);                /* after queues */
-void mr_plan_eal(struct mr_plan_work *w);                  /* last */
+/* mr_plan_path_lists refuses a path that a list names twice; false: the lane's are not judged. */
+bool mr_plan_path_lists(struct mr_plan_work *w, uint32_t lane);
+/* mr_plan_path chooses; the lane's ports and device have been found. */
+void mr_plan_path(struct mr_plan_work *w, uint32_t lane);
+void mr_plan_split(struct mr_plan_work *w); /* after lanes */
+void mr_plan_steer(struct mr_plan_work *w); /* after lanes */
+void mr_plan_pools(struct mr_plan_work *w); /* after queues */
+void mr_plan_eal(struct mr_plan_work *w);   /* last */
 
 #endif

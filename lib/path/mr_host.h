@@ -41,6 +41,8 @@ struct mr_host {
 	 * configuration; "" nothing does. Who judges a plan writes it, and plans again.
 	 */
 	char no_direct[MR_HOST_LANES_MAX][MR_HOST_WHY_MAX];
+	/* The same of what was not asked yet and may turn out to keep it: names of checks. */
+	char unasked[MR_HOST_LANES_MAX][MR_HOST_WHY_MAX];
 };
 
 struct mr_root;

@@ -8,7 +8,7 @@ import json
 import sys
 
 from harness import (
-    CLEAN, CONFIG, FAILURE, SOURCE, case, check, check_equal, main, validate,
+    CLEAN, CONFIG, FAILURE, SOURCE, USAGE, case, check, check_equal, main, validate,
 )  # fmt: skip
 
 sys.path.insert(0, str(SOURCE / "tests" / "fixtures"))
@@ -180,6 +180,73 @@ def the_text_names_the_path_that_each_lane_takes_and_why(s):
     r = s.command("doctor", "--root", s.path / "machine", s.write("c.yaml", text))
     said = "lane 'l0': in pinned, out pinned; second choice: pair.peermem: nvidia-peermem is not"
     check(said in r.stdout, r.stdout)
+
+
+def check_on(s, machine, path, *changes):
+    """What `check` says of that machine, as the list of a lane and as text."""
+    root = s.path / machine.replace("#", "-")
+    if not root.exists():
+        m = MACHINES[machine.removesuffix("#unasked")][0]()
+        if machine.endswith("#unasked"):
+            m.probe_gpu = m.probe_nic = m.probe_pair = None
+        m.write(root)
+    text = lane_config().replace("path: [direct]", path)
+    for old, new in changes:
+        check(old in text, f"{old} is not in {text}")
+        text = text.replace(old, new)
+    args = ("--root", root, s.write("c.yaml", text))
+    r = s.command("check", "--json", *args)
+    check_equal(r.status, CLEAN, r.told())
+    validate("check.schema.json", r.stdout)
+    return json.loads(r.stdout)["lanes"][0], s.command("check", *args).stdout
+
+
+def choices(lane, way="rx"):
+    return [(c["path"], c["choice"]) for c in lane["paths"][way]]
+
+
+@case
+def check_shows_what_becomes_of_every_listed_path_on_this_machine(s):
+    every = "path: [direct, pinned, staged]"
+    lane, text = check_on(s, "no_peermem", every)
+    check_equal((lane["rx_path"], lane["tx_path"]), ("pinned", "pinned"), "paths")
+    check_equal(
+        choices(lane), [("direct", "refused"), ("pinned", "taken"), ("staged", "next")], "list"
+    )
+    why = lane["paths"]["rx"][0]["why"]
+    check(why.startswith("pair.peermem: nvidia-peermem is not loaded"), why)
+    check(f"    1. direct   refused: {why}\n    2. pinned   taken\n" in text, text)
+    check("    3. staged   not looked at\n" in text, text)
+    lane, text = check_on(s, "pix_ok", every)
+    check_equal(
+        choices(lane), [("direct", "taken"), ("pinned", "next"), ("staged", "next")], "list"
+    )
+    check_equal(lane["path_unasked"], "", "the fixture has the devices' answers")
+    check("    1. direct   taken\n" in text, text)
+    lane, text = check_on(
+        s, "pix_ok", "path: [staged], rx_path: [direct, pinned]", OUT_NULL, TX_NULL
+    )
+    check_equal(choices(lane), [("direct", "taken"), ("pinned", "next")], "in")
+    check_equal(choices(lane, "tx"), [("staged", "taken")], "out")
+    check("    1. in direct   taken\n" in text and "out staged" not in text, text)
+
+
+@case
+def check_names_what_only_the_devices_know_and_run_may_find(s):
+    lane, text = check_on(s, "pix_ok#unasked", "path: [direct, pinned]")
+    check_equal(choices(lane), [("direct", "taken"), ("pinned", "next")], "list")
+    for what in ("gpu.gpudirect", "gpu.ordering", "pair.readback"):
+        check(what in lane["path_unasked"].split(", "), f"{what} in {lane['path_unasked']!r}")
+    for what in ("gpu.ecc", "cuda.driver"):
+        check(what not in lane["path_unasked"], f"a pinned lane is asked for {what} as well")
+    said = f"1. direct   taken, unless one of these fails, which only run asks: {lane['path_unasked']}"
+    check(said in text, text)
+    lane, text = check_on(s, "pix_ok#unasked", "path: [pinned, direct]")
+    check_equal((choices(lane), lane["path_unasked"]), ([("pinned", "taken"), ("direct", "next")], ""), "list")
+    lane, _ = check_on(s, "pix_ok#unasked", "path: [direct]")
+    check_equal(lane["path_unasked"], "", "there is no other to take")
+    r = s.command("check", "--no-host", "--root", s.path / "pix_ok-unasked", s.path / "c.yaml")
+    check_equal(r.status, USAGE, "which machine?")
 
 
 sys.exit(main())
