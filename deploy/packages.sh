@@ -5,6 +5,7 @@
 #
 #     sh deploy/packages.sh build         what the build needs
 #     sh deploy/packages.sh build test    and what the tests need
+#     sh deploy/packages.sh --list build  prints their names, and installs nothing
 #
 # Asks the package manager only for what is not installed, so a machine that has
 # everything needs neither network nor root. Exit status 0 if all is there.
@@ -16,8 +17,13 @@ build="gcc libc6-dev meson ninja-build pkg-config python3
 tests="openssl systemd g++ libcmocka-dev dpdk-dev python3-scapy python3-jsonschema
 	clang-format-14 clang libclang-rt-14-dev shellcheck binutils util-linux iproute2 procps
 	tcpreplay tcpdump ethtool iputils-ping qemu-system-x86 busybox-static valgrind
-	gnuplot-nox mandoc man-db"
+	gnuplot-nox mandoc man-db debhelper dpkg-dev lintian"
 
+list=no
+if [ "${1-}" = --list ]; then
+	list=yes
+	shift
+fi
 wanted=
 for part in "$@"; do
 	case $part in
@@ -29,6 +35,12 @@ for part in "$@"; do
 		;;
 	esac
 done
+
+if [ "$list" = yes ]; then
+	# shellcheck disable=SC2086 # a list of words
+	printf '%s\n' $wanted
+	exit 0
+fi
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
 	echo "packages.sh: this machine has no dpkg; install by hand what corresponds to the" \

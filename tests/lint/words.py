@@ -83,7 +83,7 @@ ROWS = [
 # This file names what it forbids.
 SELF = "tests/lint/words.py"
 # Files that cannot carry a comment.
-NO_SPDX = re.compile(r"(^LICENSE|\.json|\.pcap|\.pcapng)$")
+NO_SPDX = re.compile(r"(^LICENSE|\.json|\.pcap|\.pcapng|/debian/source/format)$")
 # Inputs that are wrong on purpose.
 WRONG = re.compile(r"^tests/(e2e/bad_configs|fuzz/seeds)/")
 STARTS_MR = re.compile(r"^(lib|drivers)/[^/]+/(?!mr_)[^/]+\.(c|h|cu|def|S)$")
