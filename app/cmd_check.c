@@ -18,6 +18,7 @@ struct options {
 /* What a check works with; large, so on the heap. */
 struct check {
 	struct mr_config cfg;
+	struct mr_plugins plugins;
 	struct mr_doctor machine; /* read unless --no-host */
 	struct mr_plan plan;
 	struct mr_problems problems;
@@ -75,6 +76,8 @@ static int plan(struct check *c, const struct options *o)
 	static const struct mr_host unknown;
 	int rc = mr_config_load(o->config, &c->cfg, &c->problems);
 
+	if (rc == 0)
+		rc = mr_config_load_plugins(&c->cfg, &c->plugins, &c->problems);
 	if (rc != 0)
 		return rc;
 	rc = o->no_host ? mr_plan_build(&c->cfg, &unknown, o->name, &c->plan, &c->problems)
@@ -125,6 +128,7 @@ int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv)
 		mr_cmd_print_plan(&c->plan);
 	}
 	mr_config_free(&c->cfg);
+	mr_plugins_free(&c->plugins);
 	mr_doctor_fini(&c->machine);
 	free(c);
 	return status;

@@ -103,6 +103,8 @@ static int judge(const struct options *o, struct mr_doctor *d, struct mr_plan *r
 		return mr_doctor_judge(d, NULL, o->strict, err);
 	rc = mr_config_load(o->config, &cfg, problems);
 	if (rc == 0)
+		rc = mr_config_load_plugins(&cfg, &d->plugins, problems);
+	if (rc == 0)
 		rc = mr_doctor_plan(d, &cfg, NULL, o->strict, ret_plan, problems, err);
 	/* What names files that are not there is told as a run tells it. */
 	if (rc == 0 && o->readback)

@@ -32,6 +32,7 @@ struct options {
 /* What is to run; large, so on the heap. */
 struct job {
 	struct mr_config cfg;
+	struct mr_plugins plugins;
 	struct mr_host host; /* what the plan was made for */
 	struct mr_plan plan;
 };
@@ -112,6 +113,8 @@ static int load_for(
 	struct mr_err err = {0};
 	int rc = mr_config_load(o->config, &job->cfg, problems);
 
+	if (rc == 0)
+		rc = mr_config_load_plugins(&job->cfg, &job->plugins, problems);
 	if (rc == 0)
 		rc = mr_doctor_read(d, &err);
 	if (rc == 0)
@@ -405,8 +408,10 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 		status = load_plan(&o, job);
 	if (status == MR_EXIT_CLEAN)
 		status = run(&o, job);
-	if (job != NULL)
+	if (job != NULL) {
 		mr_config_free(&job->cfg);
+		mr_plugins_free(&job->plugins);
+	}
 	free(job);
 	return status;
 }

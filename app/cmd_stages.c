@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_cmd.h"
+#include "mr_plugins.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -71,10 +72,12 @@ static json_t *param_json(const struct mr_param_desc *p)
 	return j;
 }
 
-static json_t *stage_json(const struct mr_stage_desc *s)
+/* plugin: its path, or NULL for a built-in stage. */
+static json_t *stage_json(const struct mr_stage_desc *s, const char *plugin)
 {
 	json_t *params = json_array();
 	json_t *counters = json_array();
+	json_t *j;
 
 	for (uint32_t i = 0; i < s->params_count; i++)
 		json_array_append_new(params, param_json(&s->params[i]));
@@ -82,19 +85,26 @@ static json_t *stage_json(const struct mr_stage_desc *s)
 		json_array_append_new(counters,
 			json_pack("{s:s, s:s}", "name", s->counters[i].name, "help",
 				s->counters[i].help));
-	return json_pack("{s:s, s:s, s:s, s:b, s:o, s:o}", "name", s->name, "help", s->help, "work",
+	j = json_pack("{s:s, s:s, s:s, s:b, s:o, s:o}", "name", s->name, "help", s->help, "work",
 		mr_work_name(s->work), "ordered", s->ordered, "params", params, "counters",
 		counters);
+	if (plugin != NULL)
+		json_object_set_new(j, "plugin", mr_cmd_json_text(plugin));
+	return j;
 }
 
-static int print_json(void)
+static int print_json(const struct mr_plugins *p)
 {
 	json_t *all = json_array();
 	json_t *top;
 	char *line;
 
 	for (uint32_t i = 0; mr_stage_at(i) != NULL; i++)
-		json_array_append_new(all, stage_json(mr_stage_at(i)));
+		json_array_append_new(all, stage_json(mr_stage_at(i), NULL));
+	for (uint32_t i = 0; i < p->count; i++)
+		for (uint32_t k = 0; k < p->object[i].plugin->stages_count; k++)
+			json_array_append_new(
+				all, stage_json(&p->object[i].stages[k], p->object[i].path));
 	top = json_pack("{s:o}", "stages", all);
 	line = top != NULL ? json_dumps(top, JSON_COMPACT) : NULL;
 	json_decref(top);
@@ -108,21 +118,44 @@ static int print_json(void)
 	return MR_EXIT_CLEAN;
 }
 
+static int print_text(const struct mr_plugins *p)
+{
+	for (uint32_t i = 0; mr_stage_at(i) != NULL; i++)
+		print_stage(mr_stage_at(i));
+	for (uint32_t i = 0; i < p->count; i++) {
+		printf("\nof plug-in %s\n", p->object[i].path);
+		for (uint32_t k = 0; k < p->object[i].plugin->stages_count; k++)
+			print_stage(&p->object[i].stages[k]);
+	}
+	return MR_EXIT_CLEAN;
+}
+
 int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv)
 {
+	const char *paths[MR_PLUGINS_MAX];
+	struct mr_plugins plugins = {0};
+	uint32_t count = 0;
 	bool json = false;
-	int c;
+	int c, status = MR_EXIT_CLEAN;
 
 	while ((c = mr_cmd_next(self, argc, argv)) != -1) {
-		if (c != 'j')
+		if (c == 'p' && count < MR_PLUGINS_MAX)
+			paths[count++] = optarg;
+		else if (c == 'j')
+			json = true;
+		else
 			return mr_cmd_usage(self);
-		json = true;
 	}
 	if (optind != argc)
 		return mr_cmd_usage(self);
-	if (json)
-		return print_json();
-	for (uint32_t i = 0; mr_stage_at(i) != NULL; i++)
-		print_stage(mr_stage_at(i));
-	return MR_EXIT_CLEAN;
+	for (uint32_t i = 0; status == MR_EXIT_CLEAN && i < count; i++) {
+		struct mr_err err;
+
+		if (mr_plugins_add(&plugins, paths[i], &err) < 0)
+			status = mr_cmd_fail(paths[i], json, err.msg, MR_EXIT_CONFIG);
+	}
+	if (status == MR_EXIT_CLEAN)
+		status = json ? print_json(&plugins) : print_text(&plugins);
+	mr_plugins_free(&plugins);
+	return status;
 }

@@ -39,6 +39,7 @@ void mr_doctor_fini(struct mr_doctor *d)
 	free(d->facts);
 	free(d->needs);
 	mr_root_close(&d->root);
+	mr_plugins_free(&d->plugins);
 }
 
 bool mr_doctor_take_check(const char *id, bool set[MR_CHECKS_COUNT])

@@ -20,6 +20,7 @@ struct mr_doctor {
 	struct mr_facts_topology *topology;
 	struct mr_needs *needs;
 	struct mr_finding findings[MR_CHECKS_COUNT];
+	struct mr_plugins plugins;  /* of the configuration that is judged */
 	bool skip[MR_CHECKS_COUNT]; /* checks that are not to count */
 	bool watch;                 /* counters for MR_DOCTOR_WATCH_S, where there are devices */
 	bool ask_instance;          /* whether one of the plan's name runs already */

@@ -126,6 +126,8 @@ static void print_lane(const struct mr_plan *p, const struct mr_plan_lane *l)
 	printf("  kernel           %s on %s, %u worker%s%s%s\n", mr_work_name(l->work),
 		p->devices[l->device].name, l->workers, l->workers == 1 ? "" : "s",
 		l->workers_why[0] != '\0' ? "; " : "", l->workers_why);
+	if (l->plugin != NULL)
+		printf("  plug-in          %s: its image serves the lane\n", l->plugin->path);
 	printf("  ring             %u slots of %u packets, given after %u us\n", l->slots, l->batch,
 		l->timeout_us);
 	printf("  limits           overload %s, tx timeout %u us, tick %u us\n",
@@ -291,6 +293,8 @@ static json_t *lane_json(const struct mr_plan *p, const struct mr_plan_lane *l)
 			(json_int_t)l->tick_us, "tx_timeout_us", (json_int_t)l->tx_timeout_us,
 			"work", mr_work_name(l->work), "stages", stages_json(l), "pool",
 			pool_json(l)));
+	if (l->plugin != NULL)
+		json_object_set_new(j, "plugin", mr_cmd_json_text(l->plugin->path));
 	return j;
 }
 

@@ -63,6 +63,11 @@ static const struct mr_cmd_option gen_options[] = {JSON, NAME, END};
 
 static const struct mr_cmd_option json_option[] = {JSON, END};
 
+static const struct mr_cmd_option stages_options[] = {JSON,
+	{"plugin", "FILE", 'p', "list the stages of a plug-in too; may be given several times",
+		false},
+	END};
+
 static const struct mr_cmd_option no_option[] = {END};
 
 static const struct mr_cmd_option crossover_options[] = {
@@ -97,7 +102,7 @@ const struct mr_cmd mr_cmds[] = {
 	{"gen", NULL, "CONFIG",
 		"send numbered packets at intended times and verify what comes back", gen_options,
 		mr_cmd_gen},
-	{"stages", NULL, "", "list the stages with their parameters and counters", json_option,
+	{"stages", NULL, "", "list the stages with their parameters and counters", stages_options,
 		mr_cmd_stages},
 	{"bench", "crossover", "",
 		"measure the paths beside each other: at which size which one is ahead",

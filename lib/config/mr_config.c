@@ -241,6 +241,9 @@ void mr_config_free(struct mr_config *cfg)
 	for (uint32_t i = 0; i < cfg->eal_args_count; i++)
 		free(cfg->eal_args[i]);
 	free(cfg->eal_args);
+	for (uint32_t i = 0; i < cfg->plugins_count; i++)
+		free(cfg->plugins[i]);
+	free(cfg->plugins);
 	for (uint32_t i = 0; i < cfg->devices_count; i++) {
 		free(cfg->devices[i].name);
 		free(cfg->devices[i].device);

@@ -18,6 +18,7 @@
 #define MR_CONFIG_H
 
 #include "mr_err.h"
+#include "mr_plugins.h"
 #include "mr_ring_abi.h"
 
 #include <stdbool.h>
@@ -150,6 +151,9 @@ struct mr_config {
 	enum mr_hugepages hugepages;
 	char **eal_args;
 	uint32_t eal_args_count;
+	char **plugins; /* paths */
+	uint32_t plugins_count;
+	const struct mr_plugins *loaded; /* those, once they are; the caller's. NULL: none */
 	struct mr_config_device *devices;
 	uint32_t devices_count;
 	struct mr_config_port *ports;
@@ -190,6 +194,18 @@ void mr_config_free(struct mr_config *cfg);
  */
 MR_MUST_USE int mr_config_compare(
 	const struct mr_config *before, const struct mr_config *now, struct mr_problems *problems);
+
+/*
+ * mr_config_load_plugins loads the plug-ins that cfg names into the empty *ret_plugins, for
+ * mr_plan_build to find their stages. -EINVAL with a problem for each that cannot be; the
+ * caller frees *ret_plugins (mr_plugins_free) in any case, after the plans made of cfg.
+ */
+MR_MUST_USE int mr_config_load_plugins(
+	struct mr_config *cfg, struct mr_plugins *ret_plugins, struct mr_problems *problems);
+
+/* mr_config_same_plugins adds a problem if a file is not the one that was loaded. 0 or -EINVAL. */
+MR_MUST_USE int mr_config_same_plugins(
+	const struct mr_config *cfg, const struct mr_plugins *loaded, struct mr_problems *problems);
 
 /* mr_config_line gives the line of a key path, of its nearest parent, or 0. */
 uint32_t mr_config_line(const struct mr_config *cfg, const char *key);

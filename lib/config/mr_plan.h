@@ -54,6 +54,9 @@
  * rule names never reaches a queue of ours. With steering software each lane drops, by
  * stage match in front of its own, what its queue received and its match does not name.
  *
+ * Plug-ins. A lane whose chain has a stage of a plug-in is served by the kernel of that
+ * plug-in, which has the built-in stages too. So a chain takes stages of one plug-in at most.
+ *
  * Regions. There is one packet region per device and memory kind; every lane's
  * pool of that kind is carved from it, a whole number of 64-byte units each,
  * and it ends with one page of padding.
@@ -139,6 +142,7 @@ struct mr_plan_choice {
 
 struct mr_plan_lane {
 	char name[MR_NAME_MAX];
+	const struct mr_plugin_object *plugin; /* whose image serves it; NULL: the built-in one */
 	uint32_t rx_port, rx_queue;
 	struct mr_plan_tx tx[MR_TX_MAX];
 	uint32_t tx_count;

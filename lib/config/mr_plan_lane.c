@@ -60,6 +60,41 @@ static void plan_match_stage(struct mr_plan_lane *l, const struct mr_param_env *
 	print_params(s, env);
 }
 
+/* Finds the stage that is written there, among the built-in ones and those of plug-ins. */
+static const struct mr_stage_desc *find_stage(struct mr_plan_work *w, uint32_t lane, uint32_t i)
+{
+	const char *use = w->cfg->lanes[lane].stages[i].use;
+	const struct mr_stage_desc *desc = mr_stage_find(use);
+	struct mr_plan_lane *l = &w->plan->lanes[lane];
+	const struct mr_plugin_object *plugin = NULL;
+	char hint[128] = "see millrace stages", key[96];
+	struct mr_nearest n;
+
+	snprintf(key, sizeof(key), "lanes[%u].stages[%u].use", lane, i);
+	if (desc == NULL)
+		desc = mr_plugins_find(w->cfg->loaded, use, &plugin);
+	if (plugin != NULL && l->plugin != NULL && l->plugin != plugin)
+		mr_plan_refuse(w, key,
+			"take the stages of one plug-in, or build them into one plug-in",
+			"stage '%s' is of plug-in '%s', and the chain has stages of '%s': a lane "
+			"is served by one kernel",
+			use, plugin->path, l->plugin->path);
+	if (plugin != NULL)
+		l->plugin = plugin;
+	if (desc != NULL)
+		return desc;
+	mr_nearest_init(&n, use);
+	for (uint32_t k = 0; mr_stage_at(k) != NULL; k++)
+		mr_nearest_offer(&n, mr_stage_at(k)->name);
+	for (uint32_t p = 0; w->cfg->loaded != NULL && p < w->cfg->loaded->count; p++)
+		for (uint32_t k = 0; k < w->cfg->loaded->object[p].plugin->stages_count; k++)
+			mr_nearest_offer(&n, w->cfg->loaded->object[p].stages[k].name);
+	if (mr_nearest_get(&n) != NULL)
+		snprintf(hint, sizeof(hint), "did you mean '%s'?", mr_nearest_get(&n));
+	mr_plan_refuse(w, key, hint, "there is no stage '%s'", use);
+	return NULL;
+}
+
 void mr_plan_stages(struct mr_plan_work *w, uint32_t lane)
 {
 	const struct mr_config_lane *c = &w->cfg->lanes[lane];
@@ -82,21 +117,10 @@ void mr_plan_stages(struct mr_plan_work *w, uint32_t lane)
 		plan_match_stage(l, &env);
 	for (uint32_t i = 0; i < c->stages_count; i++) {
 		struct mr_plan_stage *s = &l->stages[first + i];
-		char hint[128] = "see millrace stages";
-		struct mr_nearest n;
 
-		s->desc = mr_stage_find(c->stages[i].use);
-		if (s->desc != NULL) {
+		s->desc = find_stage(w, lane, i);
+		if (s->desc != NULL)
 			plan_stage(w, lane, i, s, &env);
-			continue;
-		}
-		mr_nearest_init(&n, c->stages[i].use);
-		for (uint32_t k = 0; mr_stage_at(k) != NULL; k++)
-			mr_nearest_offer(&n, mr_stage_at(k)->name);
-		if (mr_nearest_get(&n) != NULL)
-			snprintf(hint, sizeof(hint), "did you mean '%s'?", mr_nearest_get(&n));
-		snprintf(key, sizeof(key), "lanes[%u].stages[%u].use", lane, i);
-		mr_plan_refuse(w, key, hint, "there is no stage '%s'", c->stages[i].use);
 	}
 	l->stages_count = first + c->stages_count;
 	l->stages_added = first;

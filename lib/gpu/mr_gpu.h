@@ -6,7 +6,7 @@
  *
  * Everything that could block behind a persistent kernel (module load,
  * allocation, registration) happens in load. Launch starts, on all devices of the
- * process at once, one kernel per work division in use, one block per worker, and
+ * process at once, one kernel per image and work division in use, one block per worker, and
  * waits until every worker has said hello; if one is missing after a second the
  * start fails and names it. Meanwhile it beats for all of them.
  *
@@ -27,6 +27,7 @@
 #define MR_GPU_H
 
 #include "mr_err.h"
+#include "mr_plugin.h"
 #include "mr_ring.h"
 #include "mr_stage.h"
 
@@ -148,6 +149,7 @@ struct mr_gpu_lane {
 	uint32_t slots, batch, workers, room, tx_count;
 	uint32_t first_seq; /* number of the first slot; 0 unless a test wants a wrap */
 	enum mr_work work;
+	const struct mr_plugin *plugin; /* whose image serves it; NULL: the built-in one */
 	const struct mr_gpu_stage *stages;
 	uint32_t stages_count;
 	struct mr_ring *ring; /* launch lays it out and calls mr_ring_init */
@@ -157,7 +159,7 @@ struct mr_gpu_lane {
 
 /*
  * mr_gpu_load allocates rings, control words and counters for all lanes of the
- * device and loads the image. Once per open. A failure leaves nothing behind: the
+ * device and loads the images. Once per open. A failure leaves nothing behind: the
  * rings are void, the device can only be closed. host_timeout_ms 0: kernels never
  * leave on a silent host. backoff_ns is the longest pause of a worker between two polls.
  *

@@ -12,22 +12,36 @@
 /* Of the time between two looks no more counts: where this thread waits for a core, others do. */
 #define LOOK_STEP_NS 5000000u
 
-const char *mr_gpu_kernel_name(enum mr_work work)
+const char *mr_gpu_kernel_name(uint32_t kernel)
 {
-	return work == MR_WORK_WARP ? "mr_kernel_warp" : "mr_kernel_thread";
+	return kernel % MR_WORK_COUNT == MR_WORK_WARP ? "mr_kernel_warp" : "mr_kernel_thread";
 }
 
-static int load(struct mr_gpu *g, struct mr_err *err)
+static struct mr_gpu_drv_image image_of(const struct mr_plugin *plugin)
 {
 	struct mr_gpu_drv_image image = {.sim = &mr_image_sim};
 
-	image.fatbin = mr_image_fatbin(&image.fatbin_bytes);
+	if (plugin == NULL) {
+		image.fatbin = mr_image_fatbin(&image.fatbin_bytes);
+		return image;
+	}
+	image.sim = plugin->sim;
+	image.fatbin = plugin->fatbin;
+	image.fatbin_bytes = (size_t)((uintptr_t)plugin->fatbin_end - (uintptr_t)plugin->fatbin);
+	return image;
+}
+
+static int load(struct mr_gpu *g, uint32_t m, struct mr_err *err)
+{
+	const struct mr_gpu_drv_image image = image_of(g->image[m]);
+
 	if (image.fatbin == NULL && !mr_gpu_is_sim(g))
 		return mr_err_set(err, -ENOEXEC,
-			"device '%s': this build has no CUDA image: nvcc was not found when it was "
-			"built; install the CUDA toolkit and build again",
-			g->name);
-	return mr_gpu_drv_module_load(g->drv, &image, &g->module, err);
+			"device '%s': %s has no CUDA image: nvcc was not found when it was built; "
+			"install the CUDA toolkit and build again",
+			g->name,
+			g->image[m] != NULL ? "the plug-in of one of its lanes" : "this build");
+	return mr_gpu_drv_module_load(g->drv, &image, &g->module[m], err);
 }
 
 /* All kernels of a device together have to be resident, or some would never poll. */
@@ -35,20 +49,20 @@ static int check_resident(struct mr_gpu *g, struct mr_err *err)
 {
 	uint32_t need = 0, total = 0;
 
-	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
+	for (uint32_t k = 0; k < MR_GPU_KERNELS_MAX; k++) {
 		uint32_t per_sm;
 		int rc;
 
 		if (g->blocks[k] == 0)
 			continue;
-		rc = mr_gpu_drv_occupancy(g->module, mr_gpu_kernel_name((enum mr_work)k),
+		rc = mr_gpu_drv_occupancy(g->module[k / MR_WORK_COUNT], mr_gpu_kernel_name(k),
 			MR_GPU_BLOCK_THREADS, &per_sm, err);
 		if (rc < 0)
 			return rc;
 		if (per_sm == 0)
 			return mr_err_set(err, -ENOSPC,
 				"device '%s': kernel %s does not fit a multiprocessor", g->name,
-				mr_gpu_kernel_name((enum mr_work)k));
+				mr_gpu_kernel_name(k));
 		need += (g->blocks[k] + per_sm - 1) / per_sm;
 		total += g->blocks[k];
 	}
@@ -62,8 +76,11 @@ static int check_resident(struct mr_gpu *g, struct mr_err *err)
 
 int mr_gpu_kernels_load(struct mr_gpu *g, struct mr_err *err)
 {
-	int rc = load(g, err);
+	int rc = 0;
 
+	for (uint32_t k = 0; rc == 0 && k < MR_GPU_KERNELS_MAX; k++)
+		if (g->blocks[k] != 0 && g->module[k / MR_WORK_COUNT] == NULL)
+			rc = load(g, k / MR_WORK_COUNT, err);
 	return rc == 0 ? check_resident(g, err) : rc;
 }
 
@@ -85,7 +102,7 @@ static int look(struct mr_gpu *g, uint64_t waited_ns, struct mr_err *err)
 		return mr_err_set(err, -ETIME,
 			"device '%s': worker %u of lane '%s' (kernel %s) did not start within %u "
 			"ms: other work may hold the multiprocessors",
-			g->name, w->worker, g->lanes[w->lane].name, mr_gpu_kernel_name(w->work),
+			g->name, w->worker, g->lanes[w->lane].name, mr_gpu_kernel_name(w->kernel),
 			ms);
 	}
 	return 0;
@@ -122,9 +139,9 @@ static int start_job(void *arg, struct mr_err *err)
 	int rc = 0;
 
 	g->launched = true;
-	for (uint32_t k = 0; rc == 0 && k < MR_WORK_COUNT; k++)
+	for (uint32_t k = 0; rc == 0 && k < MR_GPU_KERNELS_MAX; k++)
 		if (g->blocks[k] != 0)
-			rc = mr_gpu_drv_launch(g->module, mr_gpu_kernel_name((enum mr_work)k),
+			rc = mr_gpu_drv_launch(g->module[k / MR_WORK_COUNT], mr_gpu_kernel_name(k),
 				g->blocks[k], MR_GPU_BLOCK_THREADS,
 				g->launches + k * sizeof(struct mr_launch), &g->launch[k], err);
 	return rc == 0 ? mr_gpu_probe_start(g, err) : rc;
@@ -181,7 +198,7 @@ int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err *err)
 		return 0;
 	if (g->host_ctl != NULL)
 		mr_store_release(&g->host_ctl->exit, 1);
-	for (uint32_t k = 0; k < MR_WORK_COUNT; k++)
+	for (uint32_t k = 0; k < MR_GPU_KERNELS_MAX; k++)
 		any |= g->launch[k] != NULL;
 	/* None after a start that failed half-way, and after a stop that was too short. */
 	if (any && !g->probe.runs)

@@ -95,7 +95,6 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 
 	snprintf(run->name, sizeof(run->name), "%s", l->name);
 	run->workers = l->workers;
-	run->work = l->work;
 	run->slots_given = l->slots_given;
 	rc = host_alloc(g, 2 * slots + ctl_bytes(l) + counters_bytes(l), "a ring", &host, err);
 	if (rc < 0)
@@ -160,28 +159,28 @@ static struct image image_layout(const struct mr_gpu_lane *lanes, uint32_t n, ui
 		counters += counters_bytes(&lanes[i]);
 	im.maps = MR_ALIGN_UP(n * sizeof(struct mr_lane_dev), MR_CACHE_LINE);
 	im.launches = im.maps + MR_ALIGN_UP(workers * sizeof(struct mr_worker_map), MR_CACHE_LINE);
-	im.counters =
-		im.launches + MR_ALIGN_UP(MR_WORK_COUNT * sizeof(struct mr_launch), MR_CACHE_LINE);
+	im.counters = im.launches +
+		MR_ALIGN_UP(MR_GPU_KERNELS_MAX * sizeof(struct mr_launch), MR_CACHE_LINE);
 	im.bytes = im.counters + counters;
 	return im;
 }
 
-/* Workers of one work division are one grid: block b is maps[first + b]. */
+/* Workers of one kernel are one grid: block b is maps[first + b]. */
 static void number_workers(struct mr_gpu *g, struct mr_worker_map *maps, struct mr_launch *launch,
 	uint64_t maps_address)
 {
 	uint32_t n = 0;
 
-	for (uint32_t work = 0; work < MR_WORK_COUNT; work++) {
-		launch[work].map = maps_address + n * sizeof(*maps);
+	for (uint32_t kernel = 0; kernel < MR_GPU_KERNELS_MAX; kernel++) {
+		launch[kernel].map = maps_address + n * sizeof(*maps);
 		for (uint32_t i = 0; i < g->lanes_count; i++)
-			for (uint32_t w = 0; g->lanes[i].work == work && w < g->lanes[i].workers;
-				w++) {
+			for (uint32_t w = 0;
+				g->lanes[i].kernel == kernel && w < g->lanes[i].workers; w++) {
 				maps[n] = (struct mr_worker_map){.lane = i, .worker = w};
 				g->workers[n] = (struct mr_gpu_worker){
-					.lane = i, .worker = w, .work = (enum mr_work)work};
+					.lane = i, .worker = w, .kernel = kernel};
 				n++;
-				launch[work].blocks++;
+				launch[kernel].blocks++;
 			}
 	}
 }
@@ -217,7 +216,7 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 	if (rc < 0)
 		return rc;
 	number_workers(g, (struct mr_worker_map *)(im->data + im->maps), launch, base + im->maps);
-	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
+	for (uint32_t k = 0; k < MR_GPU_KERNELS_MAX; k++) {
 		launch[k].lanes = base;
 		launch[k].host_ctl = host_ctl;
 		launch[k].host_timeout_ns = (uint64_t)host_timeout_ms * 1000000u;
@@ -260,6 +259,27 @@ static int check_lane(const struct mr_gpu *g, const struct mr_gpu_lane *l, struc
 	if (wrong != NULL)
 		return mr_err_set(
 			err, -EINVAL, "device '%s': lane '%s' has %s", g->name, l->name, wrong);
+	return 0;
+}
+
+/* Numbers the images that lanes use, the built-in one first, and the lanes' kernels. */
+static int number_kernels(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct mr_err *err)
+{
+	g->images = 1;
+	for (uint32_t i = 0; i < g->lanes_count; i++) {
+		uint32_t m = 0;
+
+		while (m < g->images && g->image[m] != lanes[i].plugin)
+			m++;
+		if (m == MR_GPU_IMAGES_MAX)
+			return mr_err_set(err, -EINVAL,
+				"device '%s': its lanes use more than %u "
+				"plug-ins",
+				g->name, MR_GPU_IMAGES_MAX - 1);
+		if (m == g->images)
+			g->image[g->images++] = lanes[i].plugin;
+		g->lanes[i].kernel = m * MR_WORK_COUNT + lanes[i].work;
+	}
 	return 0;
 }
 
@@ -309,6 +329,8 @@ int mr_gpu_load(struct mr_gpu *g, const struct mr_gpu_lane *lanes, uint32_t lane
 		mr_gpu_call_init(&g->lanes[i].call);
 	if (job.image.data == NULL || g->lanes == NULL || g->workers == NULL)
 		rc = mr_err_set(&why, -ENOMEM, "device '%s': out of memory", g->name);
+	else
+		rc = number_kernels(g, lanes, &why);
 	if (rc == 0)
 		rc = mr_gpu_job(g->name, "loading its kernels", g->driver_ms, load_job, &job, &why);
 	if (rc == -ETIMEDOUT) {
@@ -327,11 +349,12 @@ int mr_gpu_launch_free(struct mr_gpu *g, struct mr_err *err)
 	if (g->abandoned)
 		return mr_err_set(err, -ETIMEDOUT, "%s", g->lost.msg);
 	/* A kernel that stays keeps its memory; only the process's end takes it. */
-	for (uint32_t k = 0; gone && k < MR_WORK_COUNT; k++)
+	for (uint32_t k = 0; gone && k < MR_GPU_KERNELS_MAX; k++)
 		if (g->launch[k] != NULL && mr_gpu_drv_launch_free(g->launch[k], NULL) < 0)
 			gone = false;
-	if (gone && g->module != NULL)
-		(void)!mr_gpu_drv_module_unload(g->module, NULL);
+	for (uint32_t m = 0; gone && m < g->images; m++)
+		if (g->module[m] != NULL)
+			(void)!mr_gpu_drv_module_unload(g->module[m], NULL);
 	for (uint32_t i = 0; gone && g->lanes != NULL && i < g->lanes_count; i++) {
 		struct mr_gpu_lane_run *l = &g->lanes[i];
 
@@ -356,7 +379,8 @@ int mr_gpu_launch_free(struct mr_gpu *g, struct mr_err *err)
 	g->workers = NULL;
 	g->host_ctl = NULL;
 	g->device = NULL;
-	g->module = NULL;
+	memset(g->module, 0, sizeof(g->module));
+	g->images = 0;
 	memset(g->launch, 0, sizeof(g->launch));
 	g->lanes_count = 0;
 	g->workers_count = 0;

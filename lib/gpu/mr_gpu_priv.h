@@ -10,13 +10,18 @@
 
 #include <pthread.h>
 
+/* Images of a device: the built-in one and those of plug-ins that its lanes use. */
+#define MR_GPU_IMAGES_MAX 9u
+/* A kernel is an image's entry for a work division: image * MR_WORK_COUNT + work. */
+#define MR_GPU_KERNELS_MAX (MR_GPU_IMAGES_MAX * MR_WORK_COUNT)
+
 #define MR_GPU_PAGE 65536u
 #define MR_GPU_BLOCK_THREADS 256u
 
 /* One worker as the watch sees it; times are of the watch's own clock. */
 struct mr_gpu_worker {
 	uint32_t lane, worker;
-	enum mr_work work;
+	uint32_t kernel;
 	uint32_t beat, seq;       /* last seen */
 	uint64_t beat_ns, seq_ns; /* when they last changed */
 };
@@ -25,7 +30,7 @@ struct mr_gpu_worker {
 struct mr_gpu_lane_run {
 	char name[MR_NAME_MAX];
 	uint32_t workers;
-	enum mr_work work;
+	uint32_t kernel;
 	uint32_t stages; /* of its chain */
 	uint64_t chain;  /* the kernel's address of it */
 	void *tables_device;
@@ -66,12 +71,12 @@ struct mr_gpu_probe {
 	bool hurry; /* ask often: kernels were told to leave */
 	bool stop;  /* leave although kernels run */
 	bool left;
-	uint32_t answers;   /* rounds that the driver answered */
-	bool ended;         /* a kernel ended, */
-	bool died;          /* and not by itself: err says why */
-	enum mr_work first; /* the first that ended */
-	bool running;       /* in the last round, at least one ran */
-	enum mr_work last;  /* one that ran then */
+	uint32_t answers; /* rounds that the driver answered */
+	bool ended;       /* a kernel ended, */
+	bool died;        /* and not by itself: err says why */
+	uint32_t first;   /* the first kernel that ended */
+	bool running;     /* in the last round, at least one ran */
+	uint32_t last;    /* one that ran then */
 	struct mr_err err;
 };
 
@@ -87,10 +92,13 @@ struct mr_gpu {
 	uint32_t lanes_count;
 	struct mr_host_ctl *host_ctl;
 	void *device; /* lanes, maps, launches, accumulated counters */
-	struct mr_gpu_drv_module *module;
-	uint64_t launches; /* the kernel's address of struct mr_launch[MR_WORK_COUNT] */
-	uint32_t blocks[MR_WORK_COUNT];
-	struct mr_gpu_drv_launch *launch[MR_WORK_COUNT];
+	/* Whose image it is, NULL for the built-in one, and its module; unused: no module. */
+	const struct mr_plugin *image[MR_GPU_IMAGES_MAX];
+	struct mr_gpu_drv_module *module[MR_GPU_IMAGES_MAX];
+	uint32_t images;
+	uint64_t launches; /* the kernel's address of struct mr_launch[MR_GPU_KERNELS_MAX] */
+	uint32_t blocks[MR_GPU_KERNELS_MAX];
+	struct mr_gpu_drv_launch *launch[MR_GPU_KERNELS_MAX];
 	struct mr_gpu_worker *workers;
 	uint32_t workers_count;
 	bool loaded, launched, stopped;
@@ -124,8 +132,8 @@ bool mr_gpu_job_left_behind(void);
 /* Notes that nothing of the driver may be asked any more, and why. */
 void mr_gpu_abandon(struct mr_gpu *g, const struct mr_err *why);
 
-/* The kernel's entry for a work division. */
-const char *mr_gpu_kernel_name(enum mr_work work);
+/* The name of a kernel's entry, which all images have alike. */
+const char *mr_gpu_kernel_name(uint32_t kernel);
 
 bool mr_gpu_is_sim(const struct mr_gpu *g);
 
@@ -149,7 +157,7 @@ MR_MUST_USE int mr_gpu_copier_make(struct mr_gpu *g, uint32_t lane, const struct
 	struct mr_gpu_lane_run *run, struct mr_err *err);
 void mr_gpu_copier_free(struct mr_gpu *g, struct mr_gpu_lane_run *run);
 
-/* mr_gpu_kernel.c: the image, and whether its kernels fit; inside a job. */
+/* mr_gpu_kernel.c: the images, and whether their kernels fit; inside a job. */
 MR_MUST_USE int mr_gpu_kernels_load(struct mr_gpu *g, struct mr_err *err);
 
 /* mr_gpu_probe.c: init and fini frame the life of an open device. */

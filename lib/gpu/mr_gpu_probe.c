@@ -41,9 +41,10 @@ static void wait_until(struct mr_gpu_probe *p, uint64_t until_ns)
 
 /* One round over the kernels and the streams of copies; the lock is not held, since the driver may
  * not return. */
-static void ask(struct mr_gpu *g, int answer[MR_WORK_COUNT], struct mr_err err[MR_WORK_COUNT])
+static void ask(
+	struct mr_gpu *g, int answer[MR_GPU_KERNELS_MAX], struct mr_err err[MR_GPU_KERNELS_MAX])
 {
-	for (uint32_t k = 0; k < MR_WORK_COUNT; k++)
+	for (uint32_t k = 0; k < MR_GPU_KERNELS_MAX; k++)
 		if (g->launch[k] != NULL)
 			answer[k] = mr_gpu_drv_launch_query(g->launch[k], &err[k]);
 	/* What failed here, the kernels' answers say too. */
@@ -53,22 +54,22 @@ static void ask(struct mr_gpu *g, int answer[MR_WORK_COUNT], struct mr_err err[M
 				mr_gpu_drv_stream_query(g->lanes[i].stream, NULL) > 0);
 }
 
-static void note(
-	struct mr_gpu *g, const int answer[MR_WORK_COUNT], const struct mr_err err[MR_WORK_COUNT])
+static void note(struct mr_gpu *g, const int answer[MR_GPU_KERNELS_MAX],
+	const struct mr_err err[MR_GPU_KERNELS_MAX])
 {
 	struct mr_gpu_probe *p = &g->probe;
 
 	p->answers++;
 	p->running = false;
-	for (uint32_t k = 0; k < MR_WORK_COUNT; k++) {
+	for (uint32_t k = 0; k < MR_GPU_KERNELS_MAX; k++) {
 		if (g->launch[k] == NULL)
 			continue;
 		if (answer[k] > 0) {
 			p->running = true;
-			p->last = (enum mr_work)k;
+			p->last = k;
 		} else if (!p->ended) {
 			p->ended = true;
-			p->first = (enum mr_work)k;
+			p->first = k;
 			p->died = answer[k] < 0;
 			p->err = err[k];
 		}
@@ -83,8 +84,8 @@ static void *probe(void *arg)
 	mr_gpu_call_follow(&p->call);
 	pthread_mutex_lock(&p->lock);
 	do {
-		struct mr_err err[MR_WORK_COUNT] = {0};
-		int answer[MR_WORK_COUNT] = {0};
+		struct mr_err err[MR_GPU_KERNELS_MAX] = {0};
+		int answer[MR_GPU_KERNELS_MAX] = {0};
 
 		pthread_mutex_unlock(&p->lock);
 		ask(g, answer, err);

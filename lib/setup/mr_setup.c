@@ -259,6 +259,7 @@ static int load_device(struct mr_setup *s, uint32_t device, const struct mr_setu
 			.room = l->room,
 			.tx_count = l->tx_count,
 			.work = l->work,
+			.plugin = l->plugin != NULL ? l->plugin->plugin : NULL,
 			.stages = s->lanes[i].stages,
 			.stages_count = l->stages_count,
 			.ring = mr_setup_hops(l) ? &s->lanes[i].hop.relay.kernel

@@ -28,6 +28,9 @@ static void *read_main(void *arg)
 	if (rc == 0)
 		rc = mr_config_compare(r->spec.cfg, &r->cfg, &r->problems);
 	if (rc == 0)
+		rc = mr_config_same_plugins(&r->cfg, r->spec.cfg->loaded, &r->problems);
+	r->cfg.loaded = r->spec.cfg->loaded;
+	if (rc == 0)
 		rc = mr_plan_build(&r->cfg, r->spec.host, r->spec.name, &r->plan, &r->problems);
 	if (rc == 0)
 		rc = mr_setup_tables_fit(&r->cfg, r->before, &r->plan, &r->problems);

@@ -48,6 +48,11 @@
 #include "mr_stage_filter.cu"
 #include "mr_stage_route.cu"
 
+/* The stages of a plug-in (mr_plugin.h), in whose image they stand beside the built-in ones. */
+#if !defined(MR_PLUGIN_STAGES)
+#define MR_PLUGIN_STAGES(ROW)
+#endif
+
 #if defined(__CUDA_ARCH__)
 #define MR_KERNEL_SHARED(what) __shared__ what
 #define MR_KERNEL_WARP 32u
@@ -344,7 +349,7 @@ MR_HD uint32_t mr_kernel_result(
 	return (v->length ^ in->length) | (v->head ^ in->head) | v->verdict | v->port | v->arg;
 }
 
-/* One case per built-in stage of the wanted division; the others cannot be in the chain. */
+/* One case per stage of the wanted division; the others cannot be in the chain. */
 #define MR_KERNEL_CASE(name)                                                                       \
 	case MR_STAGE_##name:                                                                      \
 		return mr_stage_##name(ctx, v);
@@ -357,6 +362,7 @@ MR_HD enum mr_flow mr_kernel_thread_stage(
 #define MR_KERNEL_CASE_WARP(name)
 #define STAGE(name, work) MR_KERNEL_CASE_##work(name)
 #include "mr_stages.def"
+		MR_PLUGIN_STAGES(STAGE)
 #undef STAGE
 #undef MR_KERNEL_CASE_THREAD
 #undef MR_KERNEL_CASE_WARP
@@ -371,6 +377,7 @@ MR_HD enum mr_flow mr_kernel_warp_stage(uint32_t stage, const struct mr_ctx *ctx
 #define MR_KERNEL_CASE_WARP(name) MR_KERNEL_CASE(name)
 #define STAGE(name, work) MR_KERNEL_CASE_##work(name)
 #include "mr_stages.def"
+		MR_PLUGIN_STAGES(STAGE)
 #undef STAGE
 #undef MR_KERNEL_CASE_THREAD
 #undef MR_KERNEL_CASE_WARP
@@ -387,6 +394,7 @@ MR_HD int mr_kernel_is_warp_stage(uint32_t stage)
 		return 1;
 #define STAGE(name, work) MR_KERNEL_CASE_##work(name)
 #include "mr_stages.def"
+		MR_PLUGIN_STAGES(STAGE)
 #undef STAGE
 #undef MR_KERNEL_CASE_THREAD
 #undef MR_KERNEL_CASE_WARP

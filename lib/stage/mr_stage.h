@@ -46,7 +46,8 @@
  *
  * Adding one. lib/stage/mr_stage_NAME.cu with the function mr_stage_NAME and, under
  * MR_STAGE_DESCRIBE, mr_stage_desc_NAME; a row in mr_stages.def; its include in mr_stage.c
- * and mr_kernel.h. mr_stage_forward.cu is the shortest with a parameter.
+ * and mr_kernel.h. mr_stage_forward.cu is the shortest with a parameter. A stage that is not
+ * part of Millrace is a plug-in: mr_plugin.h.
  *
  * Counters. mr_count() adds to one of the stage's own counters. They are summed
  * over workers by the host.

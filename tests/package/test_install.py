@@ -18,7 +18,7 @@ WANTED = (
     r"bin/millrace", r"lib/(.*/)?millrace/librte_gpu_millrace\.so", r"lib/systemd/system/millrace\.service",
     r"lib/systemd/system/millrace-diagnosis\.service", r"share/man/man1/millrace\.1", r"share/man/man5/millrace\.yaml\.5", r"share/man/man7/millrace-stages\.7",
     r"share/bash-completion/completions/millrace", r"lib/sysusers\.d/millrace\.conf",
-    r"include/millrace/mr_stage\.h", r"include/millrace/mr_kernel\.h", r"libexec/millrace/host-tune",
+    r"include/millrace/mr_stage\.h", r"include/millrace/mr_kernel\.h", r"include/millrace/mr_sdk_id\.h", r"share/pkgconfig/millrace-stage\.pc", r"libexec/millrace/host-tune",
     r"share/doc/millrace/examples/millrace\.yaml", r"share/doc/millrace/RUNBOOK\.md",
     r"share/millrace/prometheus/millrace\.rules\.yml", r"share/millrace/grafana/millrace\.json",
 )  # fmt: skip
