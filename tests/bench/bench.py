@@ -12,6 +12,10 @@ on the same port: what the driver and ethdev cost. testpmd forwards in io mode w
 burst of 32; its lane thread alone is counted. The guard is off under Valgrind, which has
 no protection keys.
 
+A chain is the kernel's part alone, of that many stages that change nothing, while packet memory is
+inaccessible; "each added stage" is the line through chains of 1 and 8. One stage that does all of
+them by hand is the chain of 1.
+
 "each packet" and "each batch" are the line through batch 32 and batch 64: a batch of n
 costs n x each packet + each batch.
 
@@ -34,6 +38,7 @@ import time
 GATE = 1.02
 FLAT = 1.005
 STAGES = 1.01
+CHAIN_MAX = 8  # MR_CHAIN_MAX
 SKIP = 77
 
 
@@ -106,6 +111,10 @@ def measure(bench, quick):
     for stage in ("forward", "route"):
         figures[f"lane ring batch 32 stage {stage}"] = bench.per_packet(
             "lane", "ring", 32, 64, stage)
+    for n in (1, CHAIN_MAX):
+        figures[f"kernel chain of {n}"] = bench.per_packet(f"chain{n}", "ring", 32, 64, "forward")
+    figures["kernel each added stage"] = (
+        figures[f"kernel chain of {CHAIN_MAX}"] - figures["kernel chain of 1"]) / (CHAIN_MAX - 1)
     if not quick:
         for kind, extra in (("ring", []), ("null", []), ("null", ["--mp-alloc=xbuf"])):
             name = " ".join([f"testpmd io {kind} burst 32", *extra])
@@ -172,7 +181,7 @@ def main():
         print(f"{'(taken off: the switches, each batch)':45s} {bench.toggles:8.2f} instructions")
     if a.record:
         kept = {name: round(value, 2) for name, value in figures.items()
-                if re.fullmatch(r"lane (ring|null) batch (8|32|64)", name)}
+                if re.fullmatch(r"lane (ring|null) batch (8|32|64)|kernel each added stage", name)}
         with open(a.record, "w", encoding="ascii") as f:
             json.dump({"made_with": bench.made_with, "figures": kept}, f, indent=1)
             f.write("\n")

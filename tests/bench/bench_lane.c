@@ -2,11 +2,12 @@
 /*
  * Instructions of a lane, counted and not timed.
  *
- *     bench_lane lane|floor|toggles ring|null BATCH LENGTH TURNS [forward|route]
+ *     bench_lane lane|floor|toggles|chainN ring|null BATCH LENGTH TURNS [forward|route]
  *
  * lane: one lane over a software port; the test plays the kernel between two turns,
  * so that no turn is an empty poll and every slot is full. floor: one receive and
- * one send burst on the same port and nothing else. toggles: nothing at all. Under
+ * one send burst on the same port and nothing else. toggles: nothing at all. chainN: the
+ * kernel's host form, which runs a chain of that stage N times. Under
  * callgrind with --collect-atstart=no only that is collected; the difference of two
  * run lengths removes what is left of the start. Prints the packets moved.
  *
@@ -130,20 +131,23 @@ static void make_table(struct mr_chain_dev *c)
 	c->table[0] = bench_address(table);
 }
 
-static void make_kernel(
-	const char *name, const struct mr_lane *l, const struct rte_pktmbuf_extmem *mem)
+/* Chains are of `length` stages, all of them the same. */
+static void make_kernel(const char *name, uint32_t length, const struct mr_lane *l,
+	const struct rte_pktmbuf_extmem *mem)
 {
 	const struct mr_stage_desc *stage = mr_stage_find(name);
 	struct mr_chain_dev *c = kernel.worker.lane.chain;
 
-	if (stage == NULL)
-		die("no such stage");
+	if (stage == NULL || length < 1 || length > MR_CHAIN_MAX)
+		die("no such stage, or too many");
 	kernel.memory = mem->buf_ptr;
 	kernel.bytes = MR_ALIGN_UP(mem->buf_len, 65536);
 	bench_worker_init(&kernel.worker, &l->ring, mem->buf_ptr, mem->buf_len, mem->elt_size);
-	kernel.worker.lane.chain_len = 1;
-	c->stage = (uint16_t)stage->id;
-	mr_stage_param_defaults(stage, c->params[0]);
+	kernel.worker.lane.chain_len = length;
+	for (uint32_t i = 0; i < length; i++) {
+		c[i].stage = (uint16_t)stage->id;
+		mr_stage_param_defaults(stage, c[i].params[0]);
+	}
 	if (stage->id == MR_STAGE_route)
 		make_table(c);
 	kernel.used = true;
@@ -208,6 +212,16 @@ static uint32_t floor_turn(struct mr_lane *l, struct rte_mbuf **m, uint32_t batc
 	return rte_eth_tx_burst(l->rx.port, 0, m, n);
 }
 
+/* The kernel alone, and no byte of a packet: a chain of stages that read none passes over none. */
+static void chain_turn(struct mr_lane *l, struct mr_lane_clock *clock)
+{
+	mr_lane_turn(l, clock);
+	kernel.worker.lane.first_seq = l->ring.tail;
+	CALLGRIND_TOGGLE_COLLECT;
+	bench_worker_run(&kernel.worker);
+	CALLGRIND_TOGGLE_COLLECT;
+}
+
 /* Not inlined and not known: what is collected is a call, as in the lane's loop. */
 static __attribute__((noinline)) uint64_t run(
 	const char *what, struct mr_lane *l, uint8_t *out, uint32_t batch, uint32_t turns)
@@ -222,6 +236,8 @@ static __attribute__((noinline)) uint64_t run(
 		CALLGRIND_TOGGLE_COLLECT;
 		answer(&l->ring, out);
 	}
+	for (uint32_t i = 0; i < turns && what[0] == 'c'; i++)
+		chain_turn(l, &clock);
 	for (uint32_t i = 0; i < turns && what[0] == 'f'; i++) {
 		CALLGRIND_TOGGLE_COLLECT;
 		moved += floor_turn(l, m, batch);
@@ -232,7 +248,7 @@ static __attribute__((noinline)) uint64_t run(
 		CALLGRIND_TOGGLE_COLLECT;
 		moved += batch;
 	}
-	return what[0] == 'l' ? l->counters.c[MR_C_tx_packets] : moved;
+	return what[0] == 'l' || what[0] == 'c' ? l->counters.c[MR_C_tx_packets] : moved;
 }
 
 int main(int argc, char **argv)
@@ -249,7 +265,8 @@ int main(int argc, char **argv)
 	uint8_t *out;
 
 	if (argc != 6 && argc != 7)
-		die("usage: bench_lane lane|floor|toggles ring|null BATCH LENGTH TURNS [STAGE]");
+		die("usage: bench_lane lane|floor|toggles|chainN ring|null BATCH LENGTH TURNS "
+		    "[STAGE]");
 	batch = (uint32_t)atoi(argv[3]);
 	length = (uint32_t)atoi(argv[4]);
 	turns = (uint32_t)atoi(argv[5]);
@@ -303,7 +320,7 @@ int main(int argc, char **argv)
 		rte_ring_enqueue(loop, m);
 	}
 	if (argc == 7)
-		make_kernel(argv[6], l, &mem);
+		make_kernel(argv[6], argv[1][0] == 'c' ? (uint32_t)atoi(argv[1] + 5) : 1, l, &mem);
 	if (mprotect(mem.buf_ptr, MR_ALIGN_UP(mem.buf_len, 65536), PROT_NONE) != 0)
 		die("mprotect");
 	moved = run(argv[1], l, out, batch, turns);
