@@ -36,10 +36,10 @@ static const struct mr_cmd_option run_options[] = {
 	NAME, {"strict", NULL, 's', "take what the preflight could not read for a failure", false},
 	SKIP, END};
 
-static const struct mr_cmd_option check_options[] = {
-	JSON, {"no-host", NULL, 'h', "plan without looking at this machine", false},
-	{"root", "DIR|FILE.tar", 'r', "plan for the machine below it instead of this one", true}, NAME,
-	END};
+static const struct mr_cmd_option check_options[] = {JSON,
+	{"no-host", NULL, 'h', "plan without looking at this machine", false},
+	{"root", "DIR|FILE.tar", 'r', "plan for the machine below it instead of this one", true},
+	NAME, END};
 
 static const struct mr_cmd_option doctor_options[] = {
 	{"root", "DIR|FILE.tar", 'r',
