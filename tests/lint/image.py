@@ -4,8 +4,8 @@
 usage: image.py [NVCC]
 The PTX: packet bytes and tables change behind the kernel's back, so nothing is loaded by the
 read-only path; a slot is handed over by acquire, fence and release with system scope and
-nowhere by less; a stage that calls mr_frame_load_16 has 16-byte loads, and a WARP stage loads
-no byte of a frame through the L1 cache. The report of ptxas: registers and shared memory have
+nowhere by less; a stage that calls mr_frame_load_16 has 16-byte loads, and a WARP stage reads
+frames by 16 bytes, by single bytes where a frame begins and ends, and both past the L1 cache. The report of ptxas: registers and shared memory have
 a ceiling, and neither an entry nor a stage uses local memory. The machine code too, where
 there is a cuobjdump. And making the image takes less than two minutes of processor time.
 
@@ -132,17 +132,32 @@ def check_handover(name, lines, where, verdict):
         at = m.end()
 
 
+def frame_addresses(name, lines):
+    """The registers that hold addresses in the frame: what pointer arithmetic makes of view.frame."""
+    pointer = re.compile(r"\b(?:add|sub|mov|selp|min|max|mad\.\w+|cvta(?:\.to)?\.global)\.[bsu]64\s+(%rd\d+), (.*);")
+    first = re.compile(rf"\bld\.param\.u64\s+(%rd\d+), \[stage_{name}_param_1\];")
+    found = {m.group(1) for m in map(first.search, lines) if m}
+    known = -1
+    while known < len(found):
+        known = len(found)
+        for m in filter(None, map(pointer.search, lines)):
+            if found & set(re.findall(r"%rd\d+", m.group(2))):
+                found.add(m.group(1))
+    return found
+
+
 # nv-morpheus/Morpheus #1820: lines of a reused buffer that stayed in a cache double packets.
 def check_stage(name, work, lines, where, verdict):
-    text = "\n".join(lines)
     verdict.checked += 1
     claims = "mr_frame_load_16(" in tree.text(f"lib/stage/mr_stage_{name}.cu")
-    wide = re.search(r"\bld\.relaxed\.sys\.global\.v4\.u32\b", text)
-    if claims and not wide:
-        verdict.bad(f"{where}: stage {name}: no 16-byte load, though it calls mr_frame_load_16")
-    if work == "WARP":
-        for m in re.finditer(r"\bld(\.global)?(\.v\d)?\.[usb]8\b.*", text):
-            verdict.bad(f"{where}: stage {name}: {m.group(0)}: a byte may come from the L1 cache")
+    addresses = frame_addresses(name, lines)
+    loads = [re.search(r"\bld\.(?!param)(\S+)\s.*\[(%rd\d+)", line) for line in lines]
+    of_frame = [m.group(1) for m in loads if m and m.group(2) in addresses]
+    if (claims or work == "WARP") and "relaxed.sys.global.v4.u32" not in of_frame:
+        verdict.bad(f"{where}: stage {name}: no 16-byte load of the frame past the L1 cache")
+    for kind in of_frame if work == "WARP" else ():
+        if kind not in ("relaxed.sys.global.v4.u32", "relaxed.sys.global.u8"):
+            verdict.bad(f"{where}: stage {name}: ld.{kind} of the frame may come from the L1 cache")
 
 
 def measures(log):
