@@ -143,8 +143,11 @@ static void print_lane(const struct mr_plan *p, const struct mr_plan_lane *l)
 	if (l->tx_buffers != 0)
 		printf("  pool to leave    %u buffers: %s\n", l->tx_buffers, l->tx_sum);
 	if (l->copies_bytes != 0)
-		printf("  slots' copies    %.1f MiB on the host and on the device\n",
-			mib(l->copies_bytes));
+		printf("  slots' copies    %.1f MiB on the host and on the device, frames %s\n",
+			mib(l->copies_bytes),
+			l->copies_packed ? "side by side"
+					 : "with their room, since a stage may "
+					   "make them longer");
 }
 
 void mr_cmd_print_plan(const struct mr_plan *p)
@@ -228,11 +231,12 @@ static json_t *stages_json(const struct mr_plan_lane *l)
 
 static json_t *pool_json(const struct mr_plan_lane *l)
 {
-	json_t *j = json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "buffers",
+	json_t *j = json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "buffers",
 		(json_int_t)l->buffers, "buffers_min", (json_int_t)l->buffers_min, "sum", l->sum,
 		"element_bytes", (json_int_t)l->element_bytes, "cache", (json_int_t)l->cache,
 		"reserve", (json_int_t)l->reserve, "offset", (json_int_t)l->pool_offset, "bytes",
-		(json_int_t)l->pool_bytes, "copies_bytes", (json_int_t)l->copies_bytes);
+		(json_int_t)l->pool_bytes, "copies_bytes", (json_int_t)l->copies_bytes,
+		"copies_packed", l->copies_packed);
 
 	if (j != NULL && l->rest_pool_bytes != 0)
 		json_object_set_new(j, "rest",

@@ -45,7 +45,9 @@
  * one for the rest. A lane's result moves and changes the first part alone.
  *
  * A staged lane has, for each slot, a buffer of batch x room bytes in page-locked memory and
- * one on the GPU besides.
+ * one on the GPU besides. Where every stage of the chain leaves a frame within the bytes it came
+ * in, the frames of a slot lie there side by side and only they are copied; else each has its
+ * room, and the room that lies between frames is copied with them.
  *
  * Steering. A lane with a match takes the frames of its port that the match names. Lanes of
  * a port either all have one or none has. Those with the same match are a group, over whose
@@ -186,6 +188,7 @@ struct mr_plan_lane {
 	uint64_t tx_pool_offset, tx_pool_bytes;
 	char tx_sum[MR_TEXT_MAX];
 	uint64_t copies_bytes; /* of a staged lane's slots, on each side; else 0 */
+	bool copies_packed;    /* frames of a slot follow each other there, without their room */
 };
 
 struct mr_plan {

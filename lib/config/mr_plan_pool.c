@@ -141,6 +141,15 @@ static uint32_t add_up(struct mr_plan *p, uint32_t lane)
 	return (uint32_t)s.total;
 }
 
+static bool all_in_place(const struct mr_plan_lane *l)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < l->stages_count; i++)
+		all &= l->stages[i].desc != NULL && l->stages[i].desc->in_place;
+	return all;
+}
+
 static void plan_pool(struct mr_plan_work *w, uint32_t lane)
 {
 	const struct mr_config_lane *c = &w->cfg->lanes[lane];
@@ -166,8 +175,10 @@ static void plan_pool(struct mr_plan_work *w, uint32_t lane)
 	if (port->split_bytes != 0)
 		l->rest_element_bytes = MR_ALIGN_UP(frame_room(port), MR_UNIT);
 	l->rest_pool_bytes = (uint64_t)l->buffers * l->rest_element_bytes;
-	if (mr_plan_lane_copies(l))
+	if (mr_plan_lane_copies(l)) {
 		l->copies_bytes = (uint64_t)l->slots * l->batch * l->room;
+		l->copies_packed = all_in_place(l);
+	}
 	snprintf(key, sizeof(key), "lanes[%u].buffers", lane);
 	snprintf(hint, sizeof(hint), "give %u or more, or leave it out", l->buffers_min);
 	if (l->buffers < l->buffers_min)

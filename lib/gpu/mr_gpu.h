@@ -109,10 +109,9 @@ int mr_gpu_flush(struct mr_gpu *g, uint32_t lane);
  *     host buffer of the slot ── copier_in ──► GPU buffer of the slot, then READY
  *     GPU buffer of the slot  ── copier_out ─► host buffer of the slot, then COPIED
  *
- * A slot has a buffer of slot_bytes on both sides: batch buffers of the lane's room, the
- * i-th packet's at i x room. The lane's kernel finds them at position (slot x batch + i) x
- * room. Only the lane's thread calls in and out, between launch and close; a call that
- * fails is kept for the watch, which then says LOST, as with mr_gpu_flush.
+ * A slot has a buffer of slot_bytes on both sides, batch x the lane's room; slot number n's
+ * begins at (n modulo slots) x slot_bytes. Only the lane's thread calls in and out, between launch
+ * and close; a call that fails is kept for the watch, which then says LOST, as with mr_gpu_flush.
  */
 struct mr_gpu_copier {
 	struct mr_gpu *gpu;
@@ -123,10 +122,12 @@ struct mr_gpu_copier {
 	uint32_t mask; /* slots - 1 */
 };
 
-/* Copies the first bytes of slot number seq to the GPU, and writes READY behind them. */
-MR_MUST_USE int mr_gpu_copier_in(const struct mr_gpu_copier *c, uint32_t seq, size_t bytes);
-/* Copies as much of it back, and writes COPIED behind. */
-MR_MUST_USE int mr_gpu_copier_out(const struct mr_gpu_copier *c, uint32_t seq, size_t bytes);
+/* Copies bytes of slot number seq, from `from` on, to the GPU, and writes READY behind them. */
+MR_MUST_USE int mr_gpu_copier_in(
+	const struct mr_gpu_copier *c, uint32_t seq, size_t from, size_t bytes);
+/* Copies so many of it back, and writes COPIED behind. */
+MR_MUST_USE int mr_gpu_copier_out(
+	const struct mr_gpu_copier *c, uint32_t seq, size_t from, size_t bytes);
 
 /* One stage of a lane's chain. */
 struct mr_gpu_stage {

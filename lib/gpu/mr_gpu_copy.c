@@ -121,30 +121,28 @@ void mr_gpu_copier_free(struct mr_gpu *g, struct mr_gpu_lane_run *run)
 		(void)rte_gpu_mem_free(g->id, run->copies_device);
 }
 
-int mr_gpu_copier_in(const struct mr_gpu_copier *c, uint32_t seq, size_t bytes)
+int mr_gpu_copier_in(const struct mr_gpu_copier *c, uint32_t seq, size_t from, size_t bytes)
 {
 	struct mr_gpu_lane_run *l = &c->gpu->lanes[c->lane];
-	size_t slot = seq & c->mask;
+	size_t slot = seq & c->mask, at = slot * c->slot_bytes + from;
 	struct mr_err err = {0};
 	int rc;
 
 	mr_gpu_lane_call_begin(l);
-	rc = mr_gpu_drv_stream_in(l->stream, l->copies_kernel + slot * c->slot_bytes,
-		c->host + slot * c->slot_bytes, bytes, l->ready + slot * l->ready_stride, seq + 1,
-		&err);
+	rc = mr_gpu_drv_stream_in(l->stream, l->copies_kernel + at, c->host + at, bytes,
+		l->ready + slot * l->ready_stride, seq + 1, &err);
 	return mr_gpu_lane_call_end(l, rc, &err);
 }
 
-int mr_gpu_copier_out(const struct mr_gpu_copier *c, uint32_t seq, size_t bytes)
+int mr_gpu_copier_out(const struct mr_gpu_copier *c, uint32_t seq, size_t from, size_t bytes)
 {
 	struct mr_gpu_lane_run *l = &c->gpu->lanes[c->lane];
-	size_t slot = seq & c->mask;
+	size_t slot = seq & c->mask, at = slot * c->slot_bytes + from;
 	struct mr_err err = {0};
 	int rc;
 
 	mr_gpu_lane_call_begin(l);
-	rc = mr_gpu_drv_stream_out(l->stream, c->host + slot * c->slot_bytes,
-		l->copies_kernel + slot * c->slot_bytes, bytes, l->copied + slot * sizeof(uint32_t),
-		seq + 1, &err);
+	rc = mr_gpu_drv_stream_out(l->stream, c->host + at, l->copies_kernel + at, bytes,
+		l->copied + slot * sizeof(uint32_t), seq + 1, &err);
 	return mr_gpu_lane_call_end(l, rc, &err);
 }

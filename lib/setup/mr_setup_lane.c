@@ -65,7 +65,8 @@ static int prepare_hop(struct mr_setup *s, uint32_t i, struct mr_err *err)
 			.tx_pool = sl->tx_pool,
 			.tx_region = (uint64_t)(uintptr_t)mr_setup_tx_region(s, i)->addr},
 		.gathers = p->rx_path == MR_PATH_STAGED,
-		.scatters = p->tx_path == MR_PATH_STAGED};
+		.scatters = p->tx_path == MR_PATH_STAGED,
+		.packed = p->copies_packed};
 	sl->hop.relay.tx_mbufs = alloc_lines((size_t)p->slots * p->batch, sizeof(*l->mbufs));
 	/* The ring holds them from here on. */
 	l->ring.in = in;

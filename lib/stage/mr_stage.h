@@ -208,6 +208,12 @@ struct mr_stage_desc {
 	enum mr_stage_id id;
 	enum mr_work work;
 	bool ordered; /* needs every packet of the lane in order: one worker */
+	/*
+	 * A frame never begins before or ends behind where it came: the stage neither pushes
+	 * nor makes it longer. Where all of a chain say so, a staged lane's frames lie side by
+	 * side, and no more than they are crosses the bus.
+	 */
+	bool in_place;
 	const struct mr_param_desc *params;
 	uint32_t params_count;
 	const struct mr_table_desc *table; /* NULL: it has none */

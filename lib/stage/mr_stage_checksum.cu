@@ -79,6 +79,7 @@ const struct mr_stage_desc mr_stage_desc_checksum = {
 	.help = "read the frames' bytes and total their 16-bit one's-complement sums (RFC 1071)",
 	.id = MR_STAGE_checksum,
 	.work = MR_WORK_WARP,
+	.in_place = true,
 	.params = checksum_params,
 	.params_count = MR_ARRAY_LEN(checksum_params),
 	.counters = checksum_counters,

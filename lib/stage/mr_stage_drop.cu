@@ -28,6 +28,7 @@ const struct mr_stage_desc mr_stage_desc_drop = {
 	.help = "free the frame and count it under a reason",
 	.id = MR_STAGE_drop,
 	.work = MR_WORK_THREAD,
+	.in_place = true,
 	.params = drop_params,
 	.params_count = MR_ARRAY_LEN(drop_params),
 };

@@ -139,6 +139,7 @@ const struct mr_stage_desc mr_stage_desc_filter = {
 	.help = "permit, deny or count by rules of addresses, protocol and ports; the first holds",
 	.id = MR_STAGE_filter,
 	.work = MR_WORK_THREAD,
+	.in_place = true,
 	.params = filter_params,
 	.params_count = MR_ARRAY_LEN(filter_params),
 	.table = &filter_table,

@@ -30,6 +30,7 @@ const struct mr_stage_desc mr_stage_desc_forward = {
 	.help = "send the frame unchanged to one entry of the lane's tx list",
 	.id = MR_STAGE_forward,
 	.work = MR_WORK_THREAD,
+	.in_place = true,
 	.params = forward_params,
 	.params_count = MR_ARRAY_LEN(forward_params),
 };

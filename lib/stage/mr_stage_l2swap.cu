@@ -32,5 +32,6 @@ const struct mr_stage_desc mr_stage_desc_l2swap = {
 	.help = "exchange the Ethernet addresses",
 	.id = MR_STAGE_l2swap,
 	.work = MR_WORK_THREAD,
+	.in_place = true,
 };
 #endif

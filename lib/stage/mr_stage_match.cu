@@ -108,6 +108,7 @@ const struct mr_stage_desc mr_stage_desc_match = {
 	.help = "compare headers with given fields, and send, drop or go on",
 	.id = MR_STAGE_match,
 	.work = MR_WORK_THREAD,
+	.in_place = true,
 	.params = match_params,
 	.params_count = MR_ARRAY_LEN(match_params),
 	.counters = match_counters,

@@ -14,6 +14,12 @@
  * there too: frames that arrive staged and leave from GPU memory need no way back, frames
  * that leave staged but arrive in GPU memory no way in; the kernel copies them between.
  *
+ * Packed, the frames of a slot follow each other in its buffer, each from the next 64 bytes on
+ * with no room of its own, so that one copy moves little else than frames: a copy's price is the
+ * call, and then its bytes, so a copy for each frame would cost more than all of them weigh.
+ * What a kernel leaves outside the bytes that a frame came in is then a result that cannot be.
+ * Spread, each frame has a whole buffer's room, and what lies between two goes with them.
+ *
  * This is the only code by which a CPU touches packet bytes, and only a staged lane's
  * thread runs it: direct and pinned lanes run mr_lane_loop or mr_relay_loop, which do not
  * lead here.
@@ -34,6 +40,7 @@ struct mr_staged {
 	struct mr_gpu_copier copier;
 	bool gathers;  /* frames arrive in host memory that the kernel does not reach */
 	bool scatters; /* and leave from such */
+	bool packed;   /* the chain leaves frames in place, so they need no room */
 	bool failed;   /* a copy did; nothing is given to the device any more */
 	uint32_t back; /* number of the slot whose way back is to begin next */
 };

@@ -28,6 +28,14 @@ def one_lane(stages, *, mtu=1500, device="sim", tx="out.pcap", rx="in.pcap", **k
 PATHS = ("direct", "pinned", "staged")
 
 
+def judge_bus(ln, packets):
+    """A chain that leaves frames in place: what crosses the bus is they, and less than 64 bytes
+    between two."""
+    by_host, bus = ln["host_bytes_copied"], ln["counters"]["bus_bytes_copied"]
+    ways = (ln["rx_path"] == "staged") + (ln["tx_path"] == "staged")
+    check(by_host <= bus <= by_host + 63 * ways * packets, f"{bus} bytes crossed the bus for {by_host}")
+
+
 def judge_copies(ln, rx, tx, received, sent):
     """Who copied how many bytes: the host on either staged way, the kernel between two paths."""
     worse = max(rx, tx, key=PATHS.index)
@@ -63,6 +71,7 @@ def every_frame_of_60_to_9014_bytes_is_swapped_as_scapy_swaps_it_on_every_path_a
         check_equal(ln["rx_bytes"], whole, "rx_bytes")
         check_equal(ln["tx_bytes"], whole, "tx_bytes")
         judge_copies(ln, rx, tx, whole, whole)
+        judge_bus(ln, len(given))
         check_equal(r.drops(), {}, "drops")
     direct = (s.path / "direct-direct.pcap").read_bytes()
     check(len(direct) > 24 + sum(map(len, given)), "the output is too short")

@@ -321,6 +321,81 @@ static void moved_heads_new_lengths_and_wrong_answers_are_as_on_any_path(void **
 	}
 }
 
+/* By position: what a chain may do in place, and what it must not have done. */
+static void change_in_place(struct mr_desc_out *d, uint8_t *buffer, uint32_t i)
+{
+	switch (i % 6) {
+	case 0:
+		d->head += 20;
+		d->length -= 20;
+		break;
+	case 1: /* a byte in front is the neighbour's */
+		d->head--;
+		break;
+	case 2:
+		d->verdict = MR_DROP;
+		d->arg = MR_REASON_policy;
+		break;
+	case 3:
+		d->length -= 30;
+		break;
+	case 4: /* and so is one behind */
+		d->length++;
+		break;
+	default:
+		memset(buffer + d->head, 0x5a, d->length);
+	}
+}
+
+static void packed_frames_move_little_else_and_no_result_may_lie_beside_its_frame(void **state)
+{
+	(void)state;
+	for (size_t k = 1; k < MR_ARRAY_LEN(ways); k++) {
+		const struct way_row *r = &ways[k];
+		const struct rte_mempool *pool = r->moves ? env.tx_pool : env.rx_pool;
+		struct world *w = open_world(r->gathers, r->scatters, r->moves);
+		const uint64_t *c = w->lane.counters.c;
+		uint64_t bytes = 0, sent = 0, spread;
+
+		/* With their room first, for the difference. */
+		for (uint32_t n = 0; n < 24; n++)
+			send_frame(n);
+		run(w, 24, NULL);
+		for (uint32_t n = 0; n < 24; n++)
+			expect(n, FRAME + n, RTE_PKTMBUF_HEADROOM, pool);
+		spread = c[MR_C_bus_bytes_copied];
+		w->hop.packed = true;
+		for (uint32_t n = 0; n < 24; n++) {
+			send_frame(n);
+			bytes += FRAME + n;
+		}
+		run(w, 48, NULL);
+		for (uint32_t n = 0; n < 24; n++)
+			expect(n, FRAME + n, RTE_PKTMBUF_HEADROOM, pool);
+		sent = bytes * (uint64_t)(r->gathers + r->scatters);
+		assert_in_range(c[MR_C_bus_bytes_copied] - spread, sent,
+			sent + 24 * 63 * (uint64_t)(r->gathers + r->scatters));
+		assert_true(spread > 3 * (c[MR_C_bus_bytes_copied] - spread));
+
+		for (uint32_t n = 0; n < 24; n++)
+			send_frame(n);
+		run(w, 72, change_in_place);
+		for (uint32_t n = 0; n < 24; n++) {
+			uint32_t head = RTE_PKTMBUF_HEADROOM, length = FRAME + n, i = n % BATCH % 6;
+
+			if (i == 0)
+				expect(n, length - 20, head + 20, pool);
+			else if (i == 3)
+				expect(n, length - 30, head, pool);
+			else if (i == 5)
+				expect(0x5a, length, head, pool);
+		}
+		assert_int_equal(c[MR_C_gpu_drop_policy], 3);
+		assert_int_equal(c[MR_C_tx_drop_bad_result], 9);
+		close_world(w);
+	}
+}
+
 /* Somebody keeps the second pool but for five buffers. */
 static void frames_without_a_buffer_to_leave_in_are_dropped_by_name(void **state)
 {
@@ -405,6 +480,8 @@ int main(void)
 		cmocka_unit_test(
 			plain_frames_leave_whole_and_in_order_from_the_pool_of_their_way_out),
 		cmocka_unit_test(moved_heads_new_lengths_and_wrong_answers_are_as_on_any_path),
+		cmocka_unit_test(
+			packed_frames_move_little_else_and_no_result_may_lie_beside_its_frame),
 		cmocka_unit_test(frames_without_a_buffer_to_leave_in_are_dropped_by_name),
 		cmocka_unit_test(a_staged_slot_waits_for_its_copy_back),
 	};
