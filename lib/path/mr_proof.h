@@ -21,7 +21,9 @@
  *
  *   memory        whose memory it is, as the driver says of its address
  *   registration  each port's own: kind, address and length
- *   counters      what the kernel counts of registrations; moves by as much as was registered
+ *   counters      what the kernel counts of registrations; moves by as much as was registered.
+ *                 Dma-bufs that a NIC lost, or frames that came back and it did not count, speak
+ *                 against a path, and never for it alone
  *   window        where the CPU reaches packet memory: what one side writes, the other reads,
  *                 at once and to the last byte
  *   readback      frames out of a port and in again

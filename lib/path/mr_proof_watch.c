@@ -4,12 +4,14 @@
 #include "mr_facts_priv.h"
 #include "mr_parse.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEVICES "sys/bus/pci/devices/"
+#define PEERS "sys/kernel/mm/memory_peers/"
 #define BUFFERS "sys/kernel/debug/dma_buf/bufinfo"
 #define BUFFERS_MAX ((size_t)1 << 20)
 
@@ -24,8 +26,7 @@ static bool read_number(struct mr_root *root, const char *folder, const char *fi
 /* Drivers differ in the folder's name. */
 static bool read_counts(struct mr_proof_watch *w, uint64_t *ret_registered, uint64_t *ret_revoked)
 {
-	static const char *const folders[] = {
-		"sys/kernel/mm/memory_peers/nv_mem", "sys/kernel/mm/memory_peers/nv_mem_nc"};
+	static const char *const folders[] = {PEERS "nv_mem", PEERS "nv_mem_nc"};
 
 	for (size_t i = 0; i < MR_ARRAY_LEN(folders); i++)
 		if (read_number(&w->root, folders[i], "num_reg_bytes", ret_registered) &&
@@ -92,6 +93,7 @@ void mr_proof_watch_add(struct mr_proof_watch *w, const char *bdf, bool gpu)
 	snprintf(d->bdf, sizeof(d->bdf), "%s", bdf);
 	d->gpu = gpu;
 	read_device(&w->root, bdf, d);
+	d->attached_known = !gpu && mr_proof_watch_attached(w, bdf, &d->attached);
 	w->count++;
 }
 
@@ -117,6 +119,56 @@ bool mr_proof_watch_attached(struct mr_proof_watch *w, const char *bdf, uint32_t
 		*ret_count += strcmp(line + strspn(line, "\t "), bdf) == 0;
 	free(text);
 	return known;
+}
+
+/* Whether it is there at all, which who may not look into its folder cannot tell. */
+static bool is_absent(struct mr_root *root, const char *path)
+{
+	char text[8];
+
+	return mr_root_read(root, path, text, sizeof(text), NULL) == -ENOENT;
+}
+
+void mr_proof_watch_judge_registered(
+	struct mr_proof_watch *w, uint64_t mapped, struct mr_proof *ret_proof)
+{
+	uint64_t counted;
+
+	if (mr_proof_watch_registered(w, &counted))
+		mr_proof_set(ret_proof, counted >= mapped ? MR_PASS : MR_FAIL,
+			"%s: %" PRIu64 " bytes were registered, by ports %" PRIu64, w->from,
+			counted, mapped);
+	else if (is_absent(&w->root, PEERS "nv_mem/num_reg_bytes") &&
+		is_absent(&w->root, PEERS "nv_mem_nc/num_reg_bytes"))
+		mr_proof_set(ret_proof, MR_NA,
+			"no module counts: there is no /" PEERS "nv_mem/num_reg_bytes");
+	else
+		mr_proof_set(ret_proof, MR_UNKNOWN, "not readable: /" PEERS "nv_mem/num_reg_bytes");
+}
+
+void mr_proof_watch_judge_attached(
+	struct mr_proof_watch *w, const char *bdf, struct mr_proof *ret_proof)
+{
+	const struct mr_proof_device *d = NULL;
+	uint32_t count;
+
+	for (uint32_t i = 0; i < w->count; i++)
+		if (strcmp(w->device[i].bdf, bdf) == 0)
+			d = &w->device[i];
+	if (!mr_proof_watch_attached(w, bdf, &count))
+		mr_proof_set(ret_proof, is_absent(&w->root, BUFFERS) ? MR_NA : MR_UNKNOWN,
+			is_absent(&w->root, BUFFERS) ? "there is no /" BUFFERS
+						     : "not readable: /" BUFFERS);
+	else if (d != NULL && d->attached_known)
+		mr_proof_set(ret_proof, count >= d->attached ? MR_PASS : MR_FAIL,
+			"%s is attached to %u dma-bufs, and was to %u before the start; what it "
+			"registered by peer memory is not among them",
+			bdf, count, d->attached);
+	else
+		mr_proof_set(ret_proof, MR_PASS,
+			"%s is attached to %u dma-bufs; what it registered by peer memory is not "
+			"among them",
+			bdf, count);
 }
 
 static bool changed(const char *before, const char *now)

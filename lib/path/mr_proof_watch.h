@@ -27,6 +27,8 @@ struct mr_proof_device {
 	char bdf[MR_BDF_MAX];
 	bool gpu;
 	bool said; /* its change was told */
+	bool attached_known;
+	uint32_t attached; /* dma-bufs, when it was added */
 	char path[MR_ROOT_PATH_MAX];
 	char width[32], speed[32]; /* as the kernel writes them; "" not readable */
 	bool counts_errors;
@@ -50,6 +52,22 @@ void mr_proof_watch_close(struct mr_proof_watch *w);
 
 /* A device that is there already is not added again. */
 void mr_proof_watch_add(struct mr_proof_watch *w, const char *bdf, bool gpu);
+
+/*
+ * mr_proof_watch_judge_registered: since open, ports registered so many bytes of GPU memory. PASS:
+ * the module counted them, and perhaps others'; FAIL: fewer; NA: there is no module that counts;
+ * UNKNOWN: what it counts cannot be read.
+ */
+void mr_proof_watch_judge_registered(
+	struct mr_proof_watch *w, uint64_t mapped, struct mr_proof *ret_proof);
+
+/*
+ * mr_proof_watch_judge_attached: the dma-bufs that a NIC is attached to. PASS: how many, and how
+ * many of them since it was added; FAIL: fewer than then; NA: the kernel has no such list; UNKNOWN:
+ * it cannot be read.
+ */
+void mr_proof_watch_judge_attached(
+	struct mr_proof_watch *w, const char *bdf, struct mr_proof *ret_proof);
 
 /* Bytes that were registered since open; false: the counters cannot be read. */
 bool mr_proof_watch_registered(struct mr_proof_watch *w, uint64_t *ret_bytes);

@@ -7,6 +7,7 @@
 #include "mr_guard.h"
 #include "mr_lane.h"
 #include "mr_port.h"
+#include "mr_proof_nic.h"
 #include "mr_proof_watch.h"
 #include "mr_setup_reload.h"
 #include "mr_staged.h"
@@ -84,6 +85,7 @@ struct mr_setup_proof {
 	struct mr_proof counters[MR_DEVICES_MAX];
 	struct mr_proof readback[MR_PORTS_MAX];
 	struct mr_proof attached[MR_PORTS_MAX]; /* dma-bufs that its NIC holds */
+	struct mr_proof traffic[MR_PORTS_MAX];  /* what it counted of the read-back */
 	struct mr_proof watch[MR_LANES_MAX];    /* written once, before alarmed */
 	uint32_t alarmed[MR_LANES_MAX];         /* the watch stores, telemetry loads */
 	bool told[MR_LANES_MAX];
@@ -160,6 +162,8 @@ void mr_setup_name_limits(struct mr_err *err);
 MR_MUST_USE int mr_setup_proof_begin(struct mr_setup *s, struct mr_err *err);
 void mr_setup_proof_end(struct mr_setup *s);
 MR_MUST_USE int mr_setup_proof_up(struct mr_setup *s, struct mr_err *err);
+/* Evidence against a path is enough to stop; evidence that is missing is not. */
+MR_MUST_USE int mr_setup_proof_judge(struct mr_setup *s, struct mr_err *err);
 MR_MUST_USE int mr_setup_readback_up(struct mr_setup *s, struct mr_err *err);
 enum mr_setup_event mr_setup_proof_watch(struct mr_setup *s, uint64_t now_ns, struct mr_err *err);
 /* Whether the lane receives from the port or sends to it. */

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Is each lane's path the one that was asked for? At the start, and while lanes run. */
 #include "mr_gpu_prove.h"
-#include "mr_port_loop.h"
 #include "mr_setup_priv.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define LOOP_WAIT_MS 2000u
-#define LOOP_FOREIGN_MAX 256u /* frames of others that are dropped before it is given up */
-#define LOOP_BYTES_MAX (2 * MR_REGION_PAGE)
 #define MACHINE_NS 1000000000u
 
 static const struct mr_plan_lane *lane_of(const struct mr_setup *s, uint32_t i)
@@ -78,12 +73,12 @@ static uint64_t mapped_bytes(const struct mr_setup *s, uint32_t device, uint32_t
 	return bytes;
 }
 
-/* A module that counts for all of the machine may have counted others' too. */
-static void compare(
-	struct mr_proof *p, const char *from, bool others, uint64_t counted, uint64_t mapped)
+static void compare(struct mr_proof *p, uint64_t counted, uint64_t mapped)
 {
-	mr_proof_set(p, counted == mapped || (others && counted > mapped) ? MR_PASS : MR_FAIL,
-		"%s: %" PRIu64 " bytes were registered, by ports %" PRIu64, from, counted, mapped);
+	mr_proof_set(p, counted == mapped ? MR_PASS : MR_FAIL,
+		"the software device's own books: %" PRIu64 " bytes were registered, by ports "
+		"%" PRIu64,
+		counted, mapped);
 }
 
 /* The kernel's module counts for all GPUs together, a software device for itself. */
@@ -97,7 +92,7 @@ static void prove_counters(struct mr_setup *s)
 
 		if (s->plan->devices[i].sim) {
 			if (mr_gpu_peer_counts(s->devices[i].gpu, &counted, &revoked) == 0)
-				compare(p, "the software device's own books", false, counted,
+				compare(p, counted,
 					mapped_bytes(s, i, MR_PATH_DIRECT) +
 						mapped_bytes(s, i, MR_PATH_PINNED) +
 						mapped_bytes(s, i, MR_PATH_STAGED));
@@ -107,11 +102,7 @@ static void prove_counters(struct mr_setup *s)
 		if (!s->plan->devices[i].sim)
 			mapped += mapped_bytes(s, i, MR_PATH_DIRECT);
 	}
-	if (mr_proof_watch_registered(&s->proof.machine, &counted))
-		compare(&real, s->proof.machine.from, true, counted, mapped);
-	else
-		mr_proof_set(&real, MR_UNKNOWN,
-			"not readable: /sys/kernel/mm/memory_peers/nv_mem/num_reg_bytes");
+	mr_proof_watch_judge_registered(&s->proof.machine, mapped, &real);
 	for (uint32_t i = 0; i < s->plan->devices_count; i++)
 		if (!s->plan->devices[i].sim)
 			mr_proof_set(&s->proof.counters[i], real.verdict, "%s", real.value);
@@ -122,19 +113,10 @@ static void count_buffers(struct mr_setup *s)
 {
 	for (uint32_t m = 0; m < s->maps_count; m++) {
 		const struct mr_plan_port *port = &s->plan->ports[s->maps[m].port];
-		struct mr_proof *p = &s->proof.attached[s->maps[m].port];
-		uint32_t count;
 
-		if (port->kind != MR_PORT_PCI || s->maps[m].path != MR_PATH_DIRECT)
-			continue;
-		if (mr_proof_watch_attached(&s->proof.machine, port->device, &count))
-			mr_proof_set(p, MR_PASS,
-				"%s is attached to %u dma-bufs; what it registered by peer memory "
-				"is not among them",
-				port->device, count);
-		else
-			mr_proof_set(
-				p, MR_UNKNOWN, "not readable: /sys/kernel/debug/dma_buf/bufinfo");
+		if (port->kind == MR_PORT_PCI && s->maps[m].path == MR_PATH_DIRECT)
+			mr_proof_watch_judge_attached(&s->proof.machine, port->device,
+				&s->proof.attached[s->maps[m].port]);
 	}
 }
 
@@ -176,6 +158,19 @@ void mr_setup_proof_end(struct mr_setup *s)
 	s->proof.machine.root.fd = -1;
 }
 
+/* What NICs count of the read-back speaks against a path, and without the rest not for it. */
+static enum mr_check_verdict worst_counters(const struct mr_setup *s, const struct mr_plan_lane *l)
+{
+	enum mr_check_verdict v = s->proof.counters[l->device].verdict;
+
+	for (uint32_t i = 0; i < s->plan->ports_count; i++)
+		if (mr_setup_proof_port(l, i) &&
+			(s->proof.traffic[i].verdict == MR_FAIL ||
+				s->proof.attached[i].verdict == MR_FAIL))
+			v = MR_FAIL;
+	return v;
+}
+
 /* The worst of a kind over all that the lane uses. */
 static enum mr_check_verdict worst(
 	const struct mr_setup *s, const struct mr_plan_lane *l, enum mr_proof_kind kind, uint32_t i)
@@ -194,8 +189,7 @@ static enum mr_check_verdict worst(
 		b = &p->window[l->device][tx];
 		break;
 	case MR_PROOF_COUNTERS:
-		a = b = &p->counters[l->device];
-		break;
+		return worst_counters(s, l);
 	case MR_PROOF_WATCH:
 		return mr_load_acquire(&p->alarmed[i]) != 0 ? MR_FAIL : MR_PASS;
 	default: /* REGISTRATION: a port that did not register ended the start */
@@ -257,6 +251,14 @@ static const char *words(
 	case MR_PROOF_WINDOW:
 		return p->window[d][p->window[d][rx].verdict == v ? rx : tx].value;
 	case MR_PROOF_COUNTERS:
+		for (uint32_t k = 0; k < s->plan->ports_count && v == MR_FAIL; k++)
+			for (uint32_t n = 0; n < 2 && mr_setup_proof_port(l, k); n++) {
+				const struct mr_proof *c =
+					n == 0 ? &p->traffic[k] : &p->attached[k];
+
+				if (c->verdict == MR_FAIL)
+					return c->value;
+			}
 		return p->counters[d].value;
 	case MR_PROOF_READBACK:
 		for (uint32_t k = 0; k < s->plan->ports_count; k++)
@@ -300,7 +302,7 @@ void mr_setup_proof_tell(struct mr_setup *s, uint32_t i, struct mr_proof *ret_pr
 }
 
 /* Evidence against a path is enough to stop; evidence that is missing is not. */
-static int judge_lanes(struct mr_setup *s, struct mr_err *err)
+int mr_setup_proof_judge(struct mr_setup *s, struct mr_err *err)
 {
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
 		enum mr_check_verdict v;
@@ -329,192 +331,7 @@ int mr_setup_proof_up(struct mr_setup *s, struct mr_err *err)
 		}
 	prove_counters(s);
 	count_buffers(s);
-	return judge_lanes(s, err);
-}
-
-/* A frame out of a port and in again, and where it lies. */
-struct loop {
-	struct mr_setup *s;
-	struct mr_port_loop *l;
-	struct mr_proof *proof;
-	uint32_t device, kind;
-	uint32_t foreign; /* frames of others */
-	uint8_t want[LOOP_BYTES_MAX], got[LOOP_BYTES_MAX];
-};
-
-static const struct mr_gpu_region *find_region(
-	struct mr_setup *s, const void *addr, uint32_t bytes, struct mr_gpu **ret_gpu)
-{
-	for (uint32_t i = 0; i < s->plan->devices_count; i++)
-		for (uint32_t k = 0; k < MR_PATH_COUNT; k++) {
-			const struct mr_gpu_region *r = &s->devices[i].region[k];
-			size_t at = (size_t)((uintptr_t)addr - (uintptr_t)r->addr);
-
-			if (r->addr == NULL || at >= r->bytes || bytes > r->bytes - at)
-				continue;
-			*ret_gpu = s->devices[i].gpu;
-			return r;
-		}
-	return NULL;
-}
-
-/* Waits for the frame; those of others are dropped. 1: it is what was sent. */
-static int loop_receive(struct loop *l, uint32_t bytes, struct mr_err *err)
-{
-	while (l->foreign < LOOP_FOREIGN_MAX) {
-		const struct mr_gpu_region *r;
-		struct mr_gpu *gpu = NULL;
-		const void *addr;
-		uint32_t came;
-		int rc = mr_port_loop_receive(l->l, LOOP_WAIT_MS, &addr, &came);
-
-		if (rc < 0) {
-			mr_proof_set(l->proof, MR_FAIL,
-				"a frame of %u bytes did not come back in %u ms", bytes,
-				LOOP_WAIT_MS);
-			return 0;
-		}
-		r = find_region(l->s, addr, came, &gpu);
-		if (r == NULL) {
-			mr_proof_set(l->proof, MR_FAIL,
-				"a frame came back at %p, which is not packet memory", addr);
-			return 0;
-		}
-		if (came != bytes) {
-			l->foreign++;
-			continue;
-		}
-		rc = mr_gpu_get(
-			gpu, r, (size_t)((uintptr_t)addr - (uintptr_t)r->addr), l->got, came, err);
-		if (rc < 0)
-			return rc;
-		rc = (int)mr_proof_differs(l->got, l->want + MR_PROOF_GUARD, bytes);
-		if (rc == (int)bytes)
-			return 1;
-		/* Of others only if not even its head is ours. */
-		if (rc >= 14) {
-			mr_proof_set(l->proof, MR_FAIL,
-				"a frame of %u bytes came back with byte %d changed", bytes, rc);
-			return 0;
-		}
-		l->foreign++;
-	}
-	mr_proof_set(l->proof, MR_FAIL, "only frames of others came back");
-	return 0;
-}
-
-/* At offset of the region, guards around it. 1: it came back and all is as it was. */
-static int loop_frame(struct loop *l, const struct mr_gpu_region *r, size_t offset, uint32_t bytes,
-	struct mr_err *err)
-{
-	struct mr_gpu *gpu = l->s->devices[l->device].gpu;
-	uint32_t span = bytes + 2 * MR_PROOF_GUARD, at;
-	uint8_t mac[6];
-	int rc;
-
-	mr_port_loop_mac(l->l, mac);
-	memset(l->want, MR_PROOF_CANARY, span);
-	mr_proof_frame(l->want + MR_PROOF_GUARD, bytes, mac, bytes + (uint32_t)mr_clock_ns());
-	rc = mr_gpu_put(gpu, r, offset, l->want, span, err);
-	if (rc < 0)
-		return rc;
-	rc = mr_port_loop_send(
-		l->l, (uint8_t *)r->addr + offset + MR_PROOF_GUARD, bytes, LOOP_WAIT_MS);
-	if (rc < 0) {
-		mr_proof_set(l->proof, MR_FAIL, "the port does not send a frame of %u bytes: %s",
-			bytes, strerror(-rc));
-		return 0;
-	}
-	rc = loop_receive(l, bytes, err);
-	if (rc != 1)
-		return rc;
-	rc = mr_gpu_get(gpu, r, offset, l->got, span, err);
-	if (rc < 0)
-		return rc;
-	at = mr_proof_differs(l->got, l->want, span);
-	if (at != span)
-		mr_proof_set(l->proof, MR_FAIL,
-			"sending a frame of %u bytes changed memory beside it", bytes);
-	return at == span;
-}
-
-/*
- * Only what no buffer uses may be written to: the padding page at the region's end, and
- * the boundary before it where the pools leave room.
- */
-static int loop_region(struct loop *l, uint32_t frame_max, struct mr_err *err)
-{
-	const struct mr_gpu_region *r = &l->s->devices[l->device].region[l->kind];
-	const struct mr_plan_region *plan = &l->s->plan->devices[l->device].region[l->kind];
-	const size_t padding = r->bytes - MR_REGION_PAGE;
-	uint32_t sizes[MR_PROOF_SIZES_MAX];
-	uint32_t count = mr_proof_sizes(frame_max, sizes);
-	bool across = plan->need_bytes + frame_max + 2 * MR_PROOF_GUARD <= padding;
-	int rc = 1;
-
-	for (uint32_t i = 0; i < count && rc == 1; i++) {
-		uint32_t span = sizes[i] + 2 * MR_PROOF_GUARD;
-
-		rc = loop_frame(l, r, r->bytes - span, sizes[i], err);
-		if (rc == 1 && across)
-			rc = loop_frame(l, r, padding - span / 2, sizes[i], err);
-	}
-	if (rc == 1)
-		mr_proof_set(l->proof, MR_PASS,
-			"%u sizes of %u to %u bytes out and in again%s, guards untouched, %u "
-			"frames of "
-			"others dropped",
-			count, sizes[0], frame_max,
-			across ? ", also across 64 KiB" : "; no room across 64 KiB", l->foreign);
-	return rc < 0 ? rc : 0;
-}
-
-static int loop_port(struct mr_setup *s, uint32_t port, struct mr_err *err)
-{
-	struct loop *l = calloc(1, sizeof(*l));
-	int rc = l == NULL ? mr_err_set(err, -ENOMEM, "out of memory")
-			   : mr_port_loop_open(&s->ports[port], &l->l, err);
-
-	for (uint32_t m = 0; rc == 0 && m < s->maps_count; m++) {
-		if (s->maps[m].port != port)
-			continue;
-		l->s = s;
-		l->proof = &s->proof.readback[port];
-		l->device = s->maps[m].device;
-		l->kind = s->maps[m].path;
-		rc = loop_region(l, s->plan->ports[port].frame_max, err);
-	}
-	if (l != NULL)
-		mr_port_loop_close(l->l);
-	free(l);
-	return rc;
-}
-
-int mr_setup_readback_up(struct mr_setup *s, struct mr_err *err)
-{
-	for (uint32_t i = 0; i < s->plan->ports_count && s->plan->lanes_count > 0; i++) {
-		const struct mr_plan_port *p = &s->plan->ports[i];
-		struct mr_proof *proof = &s->proof.readback[i];
-		const char *why = "";
-		bool offered = mr_port_loop_offered(&s->ports[i], p->args, &why);
-		int rc;
-
-		if (s->plan->readback == MR_READBACK_OFF) {
-			mr_proof_set(proof, MR_NA, "switched off by proof.readback");
-		} else if (mr_plan_port_isolated(p)) {
-			mr_proof_set(proof, MR_NA,
-				"not offered: the port takes what lanes match, and no test frame");
-		} else if (p->rx_queues == 0 || p->tx_queues == 0) {
-			mr_proof_set(proof, MR_NA, "not offered: lanes use one direction only");
-		} else if (!offered && s->plan->readback != MR_READBACK_PORT) {
-			mr_proof_set(proof, MR_NA, "not offered: %s", why);
-		} else {
-			rc = loop_port(s, i, err);
-			if (rc < 0)
-				return rc;
-		}
-	}
-	return judge_lanes(s, err);
+	return mr_setup_proof_judge(s, err);
 }
 
 /* Once for each lane: what comes later does not make it worse. */

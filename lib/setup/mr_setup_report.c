@@ -100,6 +100,16 @@ static void registration_evidence(
 		region->bytes, region->addr);
 }
 
+static void nic_evidence(
+	const struct mr_proof *traffic, const struct mr_proof *back, struct mr_report_lane *r)
+{
+	if (traffic->value[0] != '\0')
+		proof_evidence(r, "nic_counters", traffic);
+	else
+		evidence(r, "nic_counters", "NA", "no test frame to count: read-back %s",
+			back->value);
+}
+
 static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane *r)
 {
 	const struct mr_plan_lane *p = &s->plan->lanes[i];
@@ -122,6 +132,10 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 			registration_evidence(s, map, r);
 	}
 	proof_evidence(r, "counters", &s->proof.counters[p->device]);
+	if (!s->plan->devices[p->device].sim)
+		evidence(r, "gpu_counters", "NA",
+			"use of BAR1 and PCIe traffic: only NVML tells, which is not asked while a "
+			"NIC may write to memory of this process; see doctor");
 	for (uint32_t k = 0; k < s->plan->ports_count; k++)
 		if (mr_setup_proof_port(p, k)) {
 			const struct mr_proof *back = &s->proof.readback[k];
@@ -130,6 +144,8 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 				"port '%s': %s", s->ports[k].name, back->value);
 			if (s->proof.attached[k].value[0] != '\0')
 				proof_evidence(r, "attachments", &s->proof.attached[k]);
+			if (s->plan->ports[k].kind == MR_PORT_PCI)
+				nic_evidence(&s->proof.traffic[k], back, r);
 		}
 	evidence(r, "ordering", "PASS", "NIC writes before READY: %s%s",
 		ordering_name(info->writes_ordering),

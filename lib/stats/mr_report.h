@@ -48,7 +48,7 @@
 
 #include <jansson.h>
 
-#define MR_REPORT_EVIDENCE_MAX 64u
+#define MR_REPORT_EVIDENCE_MAX 96u
 #define MR_REPORT_COUNTERS_MAX 32u /* of one stage */
 
 struct mr_report_evidence {

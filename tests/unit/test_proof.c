@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 /* What carries a path, the frames that are tried, and what the kernel shows of it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,8 +8,13 @@
 
 #include <cmocka.h>
 
+#include "mr_ethtool.h"
+#include "mr_proof_nic.h"
 #include "mr_proof_watch.h"
 
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -331,9 +337,137 @@ static void a_revoked_registration_is_told_and_another_registration_is_not(void 
 		"/" PEERS "nv_mem went from 7 to 9");
 }
 
+/* The module counts for the whole machine: more is others', less is ours. */
+static void registrations_are_judged_by_what_the_module_counted(void **state)
+{
+	struct mr_proof p = {0};
+
+	(void)state;
+	set_counts("nv_mem", "132072\n", "7\n");
+	mr_proof_watch_judge_registered(&watch, 131072, &p);
+	assert_int_equal(p.verdict, MR_PASS);
+	assert_string_equal(
+		p.value, "/" PEERS "nv_mem: 131072 bytes were registered, by ports 131072");
+	p = (struct mr_proof){0};
+	mr_proof_watch_judge_registered(&watch, 131071, &p);
+	assert_int_equal(p.verdict, MR_PASS);
+	p = (struct mr_proof){0};
+	set_counts("nv_mem", "1000\n", "7\n");
+	mr_proof_watch_judge_registered(&watch, 65536, &p);
+	assert_int_equal(p.verdict, MR_FAIL);
+	assert_string_equal(p.value, "/" PEERS "nv_mem: 0 bytes were registered, by ports 65536");
+	p = (struct mr_proof){0};
+	set_counts("nv_mem", "many\n", "7\n");
+	mr_proof_watch_judge_registered(&watch, 65536, &p);
+	assert_int_equal(p.verdict, MR_UNKNOWN);
+}
+
+static void attachments_are_judged_by_what_there_was_at_the_start(void **state)
+{
+	static const char *const buffers = "sys/kernel/debug/dma_buf/bufinfo";
+	static const char two[] = "\tAttached Devices:\n\t" NIC "\n\n\t" NIC "\n";
+	static const char one[] = "\tAttached Devices:\n\t" NIC "\n";
+	struct mr_proof p = {0};
+
+	(void)state;
+	mr_proof_watch_judge_attached(&watch, NIC, &p);
+	assert_int_equal(p.verdict, MR_NA);
+	assert_string_equal(p.value, "there is no /sys/kernel/debug/dma_buf/bufinfo");
+	/* There at the judgement only, so nothing to compare with. */
+	put(buffers, one);
+	p = (struct mr_proof){0};
+	mr_proof_watch_judge_attached(&watch, NIC, &p);
+	assert_int_equal(p.verdict, MR_PASS);
+	assert_null(strstr(p.value, "before the start"));
+	mr_proof_watch_close(&watch);
+	assert_int_equal(mr_proof_watch_open(&watch, base, &(struct mr_err){0}), 0);
+	mr_proof_watch_add(&watch, NIC, false);
+	put(buffers, two);
+	p = (struct mr_proof){0};
+	mr_proof_watch_judge_attached(&watch, NIC, &p);
+	assert_int_equal(p.verdict, MR_PASS);
+	assert_non_null(strstr(p.value, "to 2 dma-bufs, and was to 1 before the start"));
+	put(buffers, "none\n");
+	p = (struct mr_proof){0};
+	mr_proof_watch_judge_attached(&watch, NIC, &p);
+	assert_int_equal(p.verdict, MR_FAIL);
+	assert_non_null(strstr(p.value, "to 0 dma-bufs, and was to 1 before the start"));
+}
+
+#define COUNTERS "millrace/probe/counters/" NIC
+
+static struct mr_proof judge_frames(const char *before, const char *after)
+{
+	struct mr_proof_nic a, b;
+	struct mr_proof p = {0};
+
+	if (before != NULL)
+		put(COUNTERS, before);
+	mr_proof_nic_read(&watch.root, NIC, &a);
+	if (after != NULL)
+		put(COUNTERS, after);
+	mr_proof_nic_read(&watch.root, NIC, &b);
+	mr_proof_nic_judge(&a, &b, 5000, 4000, &p);
+	return p;
+}
+
+static void frames_that_a_nic_did_not_count_did_not_pass_through_it(void **state)
+{
+	static const char from[] = "tx_vport_unicast_bytes 100\nrx_vport_unicast_bytes 200\n"
+				   "outbound_pci_buffer_overflow 3\n"
+				   "outbound_pci_stalled_wr_events 1\n";
+	struct mr_proof p;
+
+	(void)state;
+	p = judge_frames(NULL, NULL);
+	assert_int_equal(p.verdict, MR_NA);
+	assert_string_equal(p.value, "not told: /" COUNTERS " is not there");
+	p = judge_frames(from,
+		"tx_vport_unicast_bytes 5100\nrx_vport_unicast_bytes 4200\n"
+		"outbound_pci_buffer_overflow 3\noutbound_pci_stalled_wr_events 3\n");
+	assert_int_equal(p.verdict, MR_PASS);
+	assert_string_equal(p.value,
+		"the NIC counted 5000 bytes sent and 4000 received, the read-back moved 5000 and "
+		"4000; stalled PCIe reads not told; writes 2; PCIe buffer overflows 0");
+	p = judge_frames(from, "tx_vport_unicast_bytes 5099\nrx_vport_unicast_bytes 4200\n");
+	assert_int_equal(p.verdict, MR_FAIL);
+	assert_non_null(strstr(p.value, "counted 4999 bytes sent and 4000 received while"));
+	p = judge_frames(from, "tx_vport_unicast_bytes 5100\nrx_vport_unicast_bytes 4199\n");
+	assert_int_equal(p.verdict, MR_FAIL);
+	p = judge_frames(from, from);
+	assert_int_equal(p.verdict, MR_FAIL);
+	assert_non_null(strstr(p.value, "frames did not pass through it"));
+	p = judge_frames(from,
+		"tx_vport_unicast_bytes 5100\nrx_vport_unicast_bytes 4200\n"
+		"outbound_pci_buffer_overflow 4\n");
+	assert_int_equal(p.verdict, MR_WARN);
+	p = judge_frames(from, "tx_vport_unicast_bytes 5100\n");
+	assert_int_equal(p.verdict, MR_NA);
+	assert_string_equal(p.value, "not told: its driver has no rx_vport_unicast_bytes");
+}
+
+/* veth counts what its peer's number is; the loopback interface counts nothing. */
+static void a_drivers_own_counters_are_read_by_their_names(void **state)
+{
+	struct mr_ethtool_counter c[] = {{"peer_ifindex", false, 0}, {"nobody_has_this", true, 1}};
+
+	(void)state;
+	assert_int_equal(mr_ethtool_read("no-such-if", c, 2), -ENODEV);
+	assert_int_equal(mr_ethtool_read("a-name-that-is-too-long", c, 2), -ENODEV);
+	assert_int_equal(mr_ethtool_read("lo", c, 2), -EOPNOTSUPP);
+	if (unshare(CLONE_NEWNET) != 0 ||
+		system("ip link add mr0 type veth peer name mr1 2>/dev/null") != 0)
+		skip();
+	assert_int_equal(mr_ethtool_read("mr0", c, 2), 0);
+	assert_true(c[0].known);
+	assert_int_equal(c[0].value, if_nametoindex("mr1"));
+	assert_false(c[1].known);
+}
+
 static void counters_that_are_not_there_are_not_read_as_none(void **state)
 {
 	struct mr_proof_watch w;
+	struct mr_proof p = {0};
 	char folder[64];
 	struct mr_err err;
 	uint64_t bytes;
@@ -343,6 +477,9 @@ static void counters_that_are_not_there_are_not_read_as_none(void **state)
 	assert_int_equal(mkdir(folder, 0700), 0);
 	assert_int_equal(mr_proof_watch_open(&w, folder, &err), 0);
 	assert_false(mr_proof_watch_registered(&w, &bytes));
+	mr_proof_watch_judge_registered(&w, 65536, &p);
+	assert_int_equal(p.verdict, MR_NA);
+	assert_non_null(strstr(p.value, "no module counts"));
 	mr_proof_watch_close(&w);
 	/* The module has two names. */
 	put("empty/" PEERS "nv_mem_nc/num_reg_bytes", "5\n");
@@ -374,6 +511,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_revoked_registration_is_told_and_another_registration_is_not, make,
 			clean),
+		cmocka_unit_test_setup_teardown(
+			registrations_are_judged_by_what_the_module_counted, make, clean),
+		cmocka_unit_test_setup_teardown(
+			attachments_are_judged_by_what_there_was_at_the_start, make, clean),
+		cmocka_unit_test_setup_teardown(
+			frames_that_a_nic_did_not_count_did_not_pass_through_it, make, clean),
+		cmocka_unit_test(a_drivers_own_counters_are_read_by_their_names),
 		cmocka_unit_test_setup_teardown(
 			counters_that_are_not_there_are_not_read_as_none, make, clean),
 	};
