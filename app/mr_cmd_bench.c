@@ -47,7 +47,7 @@ static void be_quick(struct mr_bench_settings *set)
 	memcpy(set->batches, batches, sizeof(batches));
 	set->batches_count = MR_ARRAY_LEN(batches);
 	set->repeats = 3;
-	set->run_ms = 10;
+	set->run_ms = 20;
 }
 
 /* A list of words, each once; returns how many, or 0 with a sentence on stderr. */

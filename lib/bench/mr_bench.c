@@ -86,33 +86,42 @@ struct mr_bench_sample *mr_bench_sample_at(
 	return &b->samples[((size_t)cell * MR_PATH_COUNT + path) * b->set->repeats + repeat];
 }
 
+/* The paths of a cell that are available, in an order drawn anew; returns how many. */
+static uint32_t add_cell(const struct mr_bench *b, uint32_t cell, bool latency, uint64_t *seed,
+	struct mr_bench_run *ret_runs)
+{
+	uint32_t order[MR_PATH_COUNT], n = 0;
+
+	for (uint32_t p = 0; p < b->set->paths_count; p++)
+		if (b->reason[b->set->paths[p]][0] == '\0')
+			order[n++] = (uint32_t)b->set->paths[p];
+	mr_bench_shuffle(order, n, seed);
+	for (uint32_t i = 0; i < n; i++)
+		ret_runs[i] = (struct mr_bench_run){cell, (enum mr_path)order[i], latency};
+	return n;
+}
+
 struct mr_bench_run *mr_bench_round(const struct mr_bench *b, uint32_t round, uint32_t *ret_count)
 {
-	uint32_t most = b->cells * b->set->paths_count * 2, n = 0;
 	uint64_t seed = b->set->seed + round;
-	struct mr_bench_run *runs = calloc(most, sizeof(*runs));
-	struct mr_bench_run *plain = calloc(most, sizeof(*plain));
-	uint32_t *order = calloc(most, sizeof(*order));
+	struct mr_bench_run *runs =
+		calloc((size_t)b->cells * b->set->paths_count * 2, sizeof(*runs));
+	uint32_t *cells = calloc(b->cells, sizeof(*cells));
+	uint32_t n = 0;
 
-	for (uint32_t c = 0; plain != NULL && c < b->cells; c++)
-		for (uint32_t p = 0; p < b->set->paths_count; p++) {
-			if (b->reason[b->set->paths[p]][0] != '\0')
-				continue;
-			plain[n++] = (struct mr_bench_run){c, b->set->paths[p], false};
-			plain[n++] = (struct mr_bench_run){c, b->set->paths[p], true};
-		}
-	for (uint32_t i = 0; order != NULL && i < n; i++)
-		order[i] = i;
-	if (runs == NULL || plain == NULL || order == NULL) {
+	for (uint32_t c = 0; cells != NULL && c < b->cells; c++)
+		cells[c] = c;
+	if (runs == NULL || cells == NULL) {
 		free(runs);
 		runs = NULL;
 	} else {
-		mr_bench_shuffle(order, n, &seed);
-		for (uint32_t i = 0; i < n; i++)
-			runs[i] = plain[order[i]];
+		mr_bench_shuffle(cells, b->cells, &seed);
+		for (uint32_t c = 0; c < b->cells; c++) {
+			n += add_cell(b, cells[c], false, &seed, runs + n);
+			n += add_cell(b, cells[c], true, &seed, runs + n);
+		}
 	}
-	free(plain);
-	free(order);
+	free(cells);
 	*ret_count = n;
 	return runs;
 }
@@ -133,6 +142,21 @@ uint32_t mr_bench_values(const struct mr_bench *b, uint32_t cell, enum mr_path p
 			: metric == MR_BENCH_P50       ? s->p50_ns
 			: metric == MR_BENCH_P99       ? s->p99_ns
 						       : s->copied;
+	}
+	return n;
+}
+
+uint32_t mr_bench_ratios(const struct mr_bench *b, uint32_t cell, enum mr_path below,
+	enum mr_path above, double ret[MR_BENCH_REPEATS_MAX])
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < b->set->repeats; r++) {
+		const struct mr_bench_sample *x = mr_bench_sample_at(b, cell, below, r);
+		const struct mr_bench_sample *y = mr_bench_sample_at(b, cell, above, r);
+
+		if (x->rated && y->rated && x->rate > 0)
+			ret[n++] = y->rate / x->rate;
 	}
 	return n;
 }

@@ -5,8 +5,11 @@
  * A cell is a frame size, a batch and how much of a frame the kernel reads. Every cell is
  * run on every path, as often as there are repeats, and twice each time: for the rate with
  * `slots` slots and for the latency with two, the fewest a ring can have. A round is
- * one repeat of everything, in an order drawn anew, so that whatever else the machine does
- * falls on all paths alike. A run that was ended leaves whole rounds, and part of one.
+ * one repeat of everything: the cells in an order drawn anew, and within a cell the paths, one
+ * directly after the other. So whatever else the machine does falls on the paths of a cell alike,
+ * and they are compared round by round. And as it only ever makes a lane slower, a run for a rate
+ * is cut into windows, of which the best counts. A run that was ended leaves whole rounds, and part
+ * of one.
  *
  *     settings ─► mr_bench_new ─ mr_bench_round ─► order of runs
  *                      ▲                               │
@@ -31,6 +34,7 @@
 
 #define MR_BENCH_BATCHES_MAX 16u
 #define MR_BENCH_SLOTS_LATENCY 2u
+#define MR_BENCH_WINDOWS 4u /* of a run for a rate */
 
 enum mr_bench_touched {
 	MR_BENCH_HEADER, /* the first MR_BENCH_HEADER_BYTES */
@@ -111,7 +115,8 @@ struct mr_bench_run {
 
 /*
  * mr_bench_round gives the runs of a round in their order: those of the paths that are
- * available. The array is the caller's to free; NULL without memory.
+ * available, of a cell first all rates and then all latencies. The array is the caller's to free;
+ * NULL without memory.
  */
 struct mr_bench_run *mr_bench_round(const struct mr_bench *b, uint32_t round, uint32_t *ret_count);
 
@@ -126,5 +131,9 @@ enum mr_bench_metric {
 /* mr_bench_values collects a metric's values of all repeats that have one; returns how many. */
 uint32_t mr_bench_values(const struct mr_bench *b, uint32_t cell, enum mr_path path,
 	enum mr_bench_metric metric, double ret[MR_BENCH_REPEATS_MAX]);
+
+/* Rates of `above` over those of `below`, of each round that has both; returns how many. */
+uint32_t mr_bench_ratios(const struct mr_bench *b, uint32_t cell, enum mr_path below,
+	enum mr_path above, double ret[MR_BENCH_REPEATS_MAX]);
 
 #endif

@@ -85,7 +85,11 @@ static struct mr_bench_cost cost_of(const struct mr_bench *b, uint32_t cell, enu
 		.ns = rate > 0 ? c.batch / rate * 1e9 : 0};
 }
 
-static bool fit(const struct mr_bench *b, enum mr_path path, struct mr_bench_model *ret_model)
+#define ALL_CELLS UINT32_MAX
+
+/* A model of all cells, or of all but one. */
+static bool fit(const struct mr_bench *b, enum mr_path path, uint32_t without,
+	struct mr_bench_model *ret_model)
 {
 	struct mr_bench_cost *costs = calloc(b->cells, sizeof(*costs));
 	uint32_t n = 0;
@@ -93,7 +97,7 @@ static bool fit(const struct mr_bench *b, enum mr_path path, struct mr_bench_mod
 
 	for (uint32_t c = 0; costs != NULL && c < b->cells; c++) {
 		costs[n] = cost_of(b, c, path);
-		n += costs[n].ns > 0;
+		n += c != without && costs[n].ns > 0;
 	}
 	ok = costs != NULL && mr_bench_model_fit(costs, n, ret_model);
 	free(costs);
@@ -107,43 +111,57 @@ struct advice {
 	bool told;                  /* the interval of that lies beyond MR_BENCH_NEAR */
 };
 
-static struct mr_bench_interval ratio_of(
-	const struct mr_bench *b, uint32_t cell, enum mr_path below, enum mr_path above)
+/* Whether an advice is judged by cells that its models were not fitted to. */
+static bool is_held_out(const struct mr_bench *b)
 {
-	double x[MR_BENCH_REPEATS_MAX], y[MR_BENCH_REPEATS_MAX];
-	uint32_t x_n = mr_bench_values(b, cell, below, MR_BENCH_RATE, x);
-	uint32_t y_n = mr_bench_values(b, cell, above, MR_BENCH_RATE, y);
+	return b->cells > 2 * MR_BENCH_TERMS;
+}
 
-	return mr_bench_ratio_of(x, x_n, y, y_n, b->set->seed);
+/* Which path was fastest, round by round beside the advised one, and by how much. */
+static void judge(const struct mr_bench *b, uint32_t cell, struct advice *a)
+{
+	double most = 1;
+
+	a->best = a->advised;
+	for (uint32_t p = 0; p < b->set->paths_count; p++) {
+		enum mr_path path = b->set->paths[p];
+		double ratios[MR_BENCH_REPEATS_MAX];
+		uint32_t n = mr_bench_ratios(b, cell, a->advised, path, ratios);
+		struct mr_bench_interval i;
+
+		if (path == a->advised || mr_bench_median(ratios, n) <= most)
+			continue;
+		i = mr_bench_interval_of(ratios, n, b->set->seed);
+		most = i.median;
+		a->best = path;
+		a->told = i.lo * (1 - MR_BENCH_NEAR) > 1;
+	}
+	a->behind = 1 - 1 / most;
 }
 
 static struct advice advise(
 	const struct mr_bench *b, uint32_t cell, const struct mr_bench_model models[MR_PATH_COUNT])
 {
 	struct advice a = {MR_PATH_COUNT, MR_PATH_COUNT, 0, false};
-	double least = 0, most = 0, rate[MR_PATH_COUNT] = {0};
+	double least = 0;
 
 	for (uint32_t p = 0; p < b->set->paths_count; p++) {
 		enum mr_path path = b->set->paths[p];
 		struct mr_bench_cost cost = cost_of(b, cell, path);
-		double ns = mr_bench_model_ns(&models[path], &cost);
+		struct mr_bench_model model = models[path];
+		double ns;
 
-		if (cost.ns <= 0 || models[path].cells == 0)
+		if (cost.ns <= 0 || model.cells == 0 ||
+			(is_held_out(b) && !fit(b, path, cell, &model)))
 			continue;
-		rate[path] = 1 / cost.ns;
+		ns = mr_bench_model_ns(&model, &cost);
 		if (a.advised == MR_PATH_COUNT || ns < least) {
 			a.advised = path;
 			least = ns;
 		}
-		if (rate[path] > most) {
-			a.best = path;
-			most = rate[path];
-		}
 	}
-	if (a.advised != MR_PATH_COUNT) {
-		a.behind = 1 - rate[a.advised] / most;
-		a.told = ratio_of(b, cell, a.best, a.advised).hi < 1 - MR_BENCH_NEAR;
-	}
+	if (a.advised != MR_PATH_COUNT)
+		judge(b, cell, &a);
 	return a;
 }
 
@@ -247,13 +265,14 @@ static json_t *settings_json(const struct mr_bench_settings *set)
 		json_array_append_new(touched, json_string(mr_bench_touched_name(set->touched[i])));
 	for (uint32_t i = 0; i < set->paths_count; i++)
 		json_array_append_new(paths, json_string(mr_path_name(set->paths[i])));
-	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:i, s:i, s:s, s:i, s:I, s:i}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:s, s:i, s:i, s:s, s:i, s:I, s:i}",
 		"sizes", numbers_json(set->sizes, set->sizes_count), "batches",
 		numbers_json(set->batches, set->batches_count), "touched", touched, "paths", paths,
-		"repeats", set->repeats, "run_ms", set->run_ms, "warm_up",
-		"a quarter of run_ms, and every buffer twice", "slots_for_rate", set->slots,
-		"slots_for_latency", MR_BENCH_SLOTS_LATENCY, "port", "net_null, copy=0", "core",
-		set->core, "seed", (json_int_t)set->seed, "draws", MR_BENCH_DRAWS);
+		"repeats", set->repeats, "run_ms", set->run_ms, "windows_for_rate",
+		MR_BENCH_WINDOWS, "warm_up", "a quarter of run_ms, and every buffer twice",
+		"slots_for_rate", set->slots, "slots_for_latency", MR_BENCH_SLOTS_LATENCY, "port",
+		"net_null, copy=0", "core", set->core, "seed", (json_int_t)set->seed, "draws",
+		MR_BENCH_DRAWS);
 }
 
 static json_t *models_json(const struct mr_bench *b, struct mr_bench_model models[MR_PATH_COUNT])
@@ -264,7 +283,7 @@ static json_t *models_json(const struct mr_bench *b, struct mr_bench_model model
 		enum mr_path path = b->set->paths[p];
 		const struct mr_bench_model *m = &models[path];
 
-		if (!fit(b, path, &models[path]))
+		if (!fit(b, path, ALL_CELLS, &models[path]))
 			continue;
 		json_array_append_new(list,
 			json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "path",
@@ -322,7 +341,7 @@ json_t *mr_bench_json(const struct mr_bench *b, const struct mr_bench_about *abo
 	return json_pack(
 		"{s:s, s:i, s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:i, s:i, s:i, s:s, "
 		"s:{s:s, s:i, s:s, s:s}, s:{s:s, s:s, s:s}, s:s, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:{s:i, s:i, s:i, s:f, s:b}}",
+		"s:{s:i, s:i, s:i, s:f, s:b, s:b}}",
 		"bench", "crossover", "schema", MR_BENCH_SCHEMA, "version", about->version,
 		"revision", about->revision, "date", about->date, "note", note, "virtual",
 		about->machine != NULL, "complete", about->stopped == NULL, "stopped",
@@ -334,5 +353,6 @@ json_t *mr_bench_json(const struct mr_bench *b, const struct mr_bench_about *abo
 		"model_machine", machine_json(about->machine), "settings", settings_json(b->set),
 		"paths", paths_json(b), "cells", cells, "crossovers", crossovers_json(b), "models",
 		fitted, "advice", "cells", advised, "near_best", near, "surely_beyond", beyond,
-		"share", share, "holds", advised > 0 && share >= MR_BENCH_NEAR_SHARE);
+		"share", share, "holds", advised > 0 && share >= MR_BENCH_NEAR_SHARE, "held_out",
+		is_held_out(b));
 }

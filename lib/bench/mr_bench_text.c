@@ -97,8 +97,11 @@ static void print_models(FILE *f, const json_t *bench)
 			number(m, "touched_byte_ns"), number(m, "copied_byte_ns"),
 			number(m, "moved_byte_ns"), 100 * number(m, "relative_error"));
 	fprintf(f,
-		"The advised path is within %.0f %% of the best in %d of %d cells (%.1f %%): %s; "
-		"beyond that for sure in %d\n",
+		"The path advised by models%s is within %.0f %% of the best in %d of %d cells "
+		"(%.1f %%): %s; beyond that for sure in %d\n",
+		json_is_true(json_object_get(advice, "held_out"))
+			? " of all cells but the one that is judged"
+			: " of these cells",
 		100 * MR_BENCH_NEAR, whole(advice, "near_best"), whole(advice, "cells"),
 		100 * number(advice, "share"),
 		json_is_true(json_object_get(advice, "holds")) ? "holds" : "does not hold",

@@ -210,6 +210,7 @@ struct mr_plan {
 	uint32_t backoff_ns; /* of kernels, between polls; 0: none */
 	uint32_t stall_ms;   /* 0: as the device needs */
 	uint32_t driver_ms;  /* 0: no limit */
+	uint32_t publish_hz; /* how often lanes do; 0: as they do, a measurement's need only */
 	enum mr_readback readback;
 	enum mr_alarm alarm;
 	uint64_t pinned_bytes, direct_bytes; /* totals; pinned: staged regions too */

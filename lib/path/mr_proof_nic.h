@@ -39,7 +39,7 @@ enum mr_proof_nic_counter {
 struct mr_proof_nic {
 	bool known[MR_PROOF_NIC_COUNTERS];
 	uint64_t value[MR_PROOF_NIC_COUNTERS];
-	char why[96]; /* none could be read: why; else "" */
+	char why[128]; /* none could be read: why; else "" */
 };
 
 void mr_proof_nic_read(struct mr_root *root, const char *bdf, struct mr_proof_nic *ret);

@@ -4,6 +4,7 @@
 #include "mr_port_loop.h"
 #include "mr_setup_priv.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -340,6 +340,11 @@ static void a_round_holds_every_run_of_what_is_available_once_in_an_order_of_its
 	next = mr_bench_round(&b, 1, &count);
 	assert_memory_equal(first, again, count * sizeof(*first));
 	assert_memory_not_equal(first, next, count * sizeof(*first));
+	/* Of a cell first the rates and then the latencies of all paths, with nothing between. */
+	for (uint32_t i = 0; i < count; i++) {
+		assert_int_equal(next[i].cell, next[i / 4 * 4].cell);
+		assert_int_equal(next[i].latency, i % 4 >= 2);
+	}
 	for (uint32_t i = 0; i < count; i++)
 		times[next[i].cell][next[i].path][next[i].latency]++;
 	for (uint32_t c = 0; c < 18; c++)
@@ -420,6 +425,7 @@ static void the_report_advises_what_is_fastest_and_misses_what_was_not_measured(
 		assert_true(json_is_null(json_object_get(cell, "packets_per_second")));
 	}
 	assert_int_equal(i, 18);
+	assert_true(json_is_true(json_object_get(json_object_get(j, "advice"), "held_out")));
 	assert_true(json_is_true(json_object_get(json_object_get(j, "advice"), "holds")));
 	assert_true(json_is_false(json_object_get(j, "complete")));
 	text = mr_bench_text(j);
@@ -431,6 +437,48 @@ static void the_report_advises_what_is_fastest_and_misses_what_was_not_measured(
 	text = mr_bench_csv(j);
 	assert_non_null(strstr(text, "\n60,1,header,60,staged,,,,"));
 	free(text);
+	json_decref(j);
+	mr_bench_free(&b);
+}
+
+/* The machine is ten times as fast in one round as in another, and pinned 2 % ahead in each. */
+static void paths_are_compared_round_by_round(void **state)
+{
+	static const double speed[] = {1e6, 2e6, 1e7};
+	struct mr_bench_settings set = settings();
+	struct mr_bench_about about = {.version = "1",
+		.revision = "r",
+		.date = "d",
+		.cpu = "c",
+		.kernel = "k",
+		.topology = "t",
+		.provider = "sim",
+		.guard = "unavailable"};
+	struct mr_bench b;
+	const json_t *advice;
+	double ratios[MR_BENCH_REPEATS_MAX];
+	json_t *j;
+
+	(void)state;
+	set.sizes_count = set.batches_count = set.touched_count = 1;
+	set.repeats = 3;
+	assert_int_equal(mr_bench_new(&set, &b, NULL), 0);
+	for (uint32_t r = 0; r < 3; r++) {
+		*mr_bench_sample_at(&b, 0, MR_PATH_DIRECT, r) =
+			(struct mr_bench_sample){true, false, speed[r], 1, 0, 0, 0};
+		*mr_bench_sample_at(&b, 0, MR_PATH_PINNED, r) =
+			(struct mr_bench_sample){r < 2, false, speed[r] * 1.02, 1, 0, 0, 0};
+	}
+	assert_int_equal(mr_bench_ratios(&b, 0, MR_PATH_DIRECT, MR_PATH_PINNED, ratios), 2);
+	near(ratios[0], 1.02, 1e-9);
+	near(ratios[1], 1.02, 1e-9);
+	/* By the medians of all its rounds pinned would be a quarter slower. */
+	j = mr_bench_json(&b, &about);
+	advice = json_object_get(json_array_get(json_object_get(j, "cells"), 0), "advice");
+	assert_string_equal(json_string_value(json_object_get(advice, "best")), "pinned");
+	assert_string_equal(json_string_value(json_object_get(advice, "path")), "direct");
+	near(json_number_value(json_object_get(advice, "behind_best")), 1 - 1 / 1.02, 1e-9);
+	assert_true(json_is_false(json_object_get(json_object_get(j, "advice"), "held_out")));
 	json_decref(j);
 	mr_bench_free(&b);
 }
@@ -455,6 +503,7 @@ int main(void)
 		cmocka_unit_test(virtual_slots_hide_delays_and_latency_is_the_round_trip),
 		cmocka_unit_test(
 			a_round_holds_every_run_of_what_is_available_once_in_an_order_of_its_own),
+		cmocka_unit_test(paths_are_compared_round_by_round),
 		cmocka_unit_test(cells_touch_the_header_half_or_all),
 		cmocka_unit_test(
 			the_report_advises_what_is_fastest_and_misses_what_was_not_measured),
