@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What mr_unpack.h makes of packed samples is what numpy makes of the same bytes.
+
+usage: test_unpack.py PROGRAM
+Integers are exact, mean and RMS within a millionth. Every width, both byte orders, both
+codings; random bytes, extremes, parts of groups, and sums in several parts.
+"""
+import itertools
+import subprocess
+import sys
+
+try:
+    import numpy
+except ImportError:
+    print("skipped: python3-numpy is not installed")
+    sys.exit(77)
+
+WIDTHS = (1, 2, 4, 8, 10, 12, 16)
+
+
+def unpacked(data, bits, little, offset):
+    """The samples as numpy sees them: bits side by side, in the order of the bytes."""
+    stream = numpy.unpackbits(numpy.frombuffer(data, numpy.uint8), bitorder="little" if little else "big")
+    rows = stream[: len(stream) // bits * bits].reshape(-1, bits).astype(numpy.int64)
+    powers = 1 << numpy.arange(bits) if little else 1 << numpy.arange(bits)[::-1]
+    raw = rows @ powers
+    half = 1 << (bits - 1)
+    return raw - half if offset else numpy.where(raw >= half, raw - 2 * half, raw)
+
+
+def near(got, wanted):
+    return abs(got - wanted) <= 1e-6 * abs(wanted) + 2**-29
+
+
+def judge(program, data, bits, little, offset, threshold, count, parts):
+    argv = [program, *map(str, (bits, little, offset, threshold, count, parts))]
+    out = subprocess.run(argv, input=data, stdout=subprocess.PIPE, check=True).stdout.split()
+    got = list(map(int, out))
+    x = unpacked(data, bits, little, offset)[:count]
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    rising = int(((x[:-1] < threshold) & (x[1:] >= threshold)).sum())
+    clipped = int(((x == low) | (x == high)).sum())
+    bins = numpy.bincount((x - low) >> max(0, bits - 8), minlength=256)
+    wanted = [len(x), int(x.sum()), int((x * x).sum()), clipped, rising, int(x.min()), int(x.max())]
+    assert len(x) == count, (len(x), count)
+    if got[:7] != wanted or got[9:] != bins.tolist():
+        return f"{argv[1:]}: got {got[:7]}, numpy says {wanted}, or the bins differ"
+    mean, rms = float(x.mean()), float(numpy.sqrt((x.astype(float) ** 2).mean()))
+    if not near(got[7] / 2**32, mean) or abs(got[8] / 2**32 - rms) > 1e-6 * rms:
+        return f"{argv[1:]}: mean {got[7] / 2**32} and RMS {got[8] / 2**32}, numpy says {mean} and {rms}"
+    return None
+
+
+def main():
+    rng = numpy.random.default_rng(1)
+    faults, cases = [], 0
+    for bits, little, offset in itertools.product(WIDTHS, (0, 1), (0, 1)):
+        for data in (rng.bytes(16 * 60), bytes(16 * 9), b"\xff" * 16 * 9, b"\x80" + bytes(15) + b"\x7f" + bytes(15)):
+            whole = len(data) * 8 // bits // 8 * 8
+            # One sample other than 0 among many has a small RMS and mean.
+            for count, parts in ((whole, 1), (whole - 3, 7), (1, 1)):
+                threshold = int(rng.integers(-(1 << (bits - 1)), 1 << (bits - 1)))
+                faults.append(judge(sys.argv[1], data, bits, little, offset, threshold, count, parts))
+                cases += 1
+    faults = [f for f in faults if f is not None]
+    for f in faults[:20]:
+        print(f)
+    print(f"{cases} cases, {len(faults)} faults")
+    return 1 if faults else 0
+
+
+sys.exit(main())
