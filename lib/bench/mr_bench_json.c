@@ -286,11 +286,11 @@ static json_t *models_json(const struct mr_bench *b, struct mr_bench_model model
 		if (!fit(b, path, ALL_CELLS, &models[path]))
 			continue;
 		json_array_append_new(list,
-			json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "path",
+			json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "path",
 				mr_path_name(path), "batch_ns", m->term[0], "packet_ns", m->term[1],
 				"touched_byte_ns", m->term[2], "copied_byte_ns", m->term[3],
-				"moved_byte_ns", m->term[4], "relative_error", m->error, "cells",
-				m->cells));
+				"moved_byte_ns", m->term[4], "overlap", m->overlap,
+				"relative_error", m->error, "cells", m->cells));
 	}
 	return list;
 }

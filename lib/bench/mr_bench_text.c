@@ -92,10 +92,12 @@ static void print_models(FILE *f, const json_t *bench)
 	json_array_foreach(json_object_get(bench, "models"), i, m)
 		fprintf(f,
 			"  %-6s %.1f ns + %.2f ns a packet + %.4f ns a byte read + %.4f ns a byte "
-			"copied + %.4f ns a byte moved; relative error %.1f %%\n",
+			"copied + %.4f ns a byte moved%s; relative error %.1f %%\n",
 			text(m, "path"), number(m, "batch_ns"), number(m, "packet_ns"),
 			number(m, "touched_byte_ns"), number(m, "copied_byte_ns"),
-			number(m, "moved_byte_ns"), 100 * number(m, "relative_error"));
+			number(m, "moved_byte_ns"),
+			number(m, "overlap") > 1 ? ", where terms overlap" : "",
+			100 * number(m, "relative_error"));
 	fprintf(f,
 		"The path advised by models%s is within %.0f %% of the best in %d of %d cells "
 		"(%.1f %%): %s; beyond that for sure in %d\n",

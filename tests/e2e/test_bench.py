@@ -102,6 +102,17 @@ def virtual_time_says_so_and_repeats_itself(s):
 
 
 @case
+def advice_is_near_the_best_on_every_machine_of_virtual_time(s):
+    """Nothing is left to chance there, so that what is missed is the model's own."""
+    for machine in ("switch", "sockets", "old"):
+        r = bench(s, "bench", "crossover", "--virtual", machine, "--json").report
+        a = r["advice"]
+        check(a["held_out"], "a cell's own measurement advises it")
+        check_equal(a["cells"], 8 * 6 * 3, f"{machine}: cells")
+        check(a["holds"] and a["share"] >= 0.95, f"{machine}: {a}, {r['models']}")
+
+
+@case
 def a_plot_is_drawn_or_one_sentence_says_what_is_missing(s):
     args = ["bench", "crossover", "--virtual", "switch", "--sizes", "64,1518", "--batches", "1"]
     (s.path / "empty").mkdir()

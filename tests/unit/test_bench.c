@@ -173,14 +173,15 @@ static void what_the_draws_do_not_agree_on_is_undecided(void **state)
 }
 
 /* Costs of a grid, by known coefficients. */
-static uint32_t grid(const double term[MR_BENCH_TERMS], double copies, struct mr_bench_cost *costs)
+static uint32_t grid_of(const double term[MR_BENCH_TERMS], double overlap, double copies,
+	struct mr_bench_cost *costs)
 {
 	uint32_t n = 0;
 
 	for (int s = 0; s < SIZES; s++)
 		for (double batch = 1; batch <= 1024; batch *= 8)
 			for (int t = 0; t < 3; t++) {
-				struct mr_bench_model m = {0};
+				struct mr_bench_model m = {.overlap = overlap};
 				double touched = t == 0 ? 64 : t == 1 ? sizes[s] / 2 : sizes[s];
 
 				memcpy(m.term, term, sizeof(m.term));
@@ -190,6 +191,11 @@ static uint32_t grid(const double term[MR_BENCH_TERMS], double copies, struct mr
 				n++;
 			}
 	return n;
+}
+
+static uint32_t grid(const double term[MR_BENCH_TERMS], double copies, struct mr_bench_cost *costs)
+{
+	return grid_of(term, 1, copies, costs);
 }
 
 static void the_model_finds_the_coefficients_it_was_made_of(void **state)
@@ -210,6 +216,29 @@ static void the_model_finds_the_coefficients_it_was_made_of(void **state)
 		assert_true(m.error < 1e-6 && m.cells == n);
 	}
 	assert_false(mr_bench_model_fit(costs, 0, &m));
+}
+
+/* Of a pipeline the slowest part decides: no sum of terms comes near to that. */
+static void the_model_finds_how_far_its_terms_overlap(void **state)
+{
+	static const double known[MR_BENCH_TERMS] = {3000, 30, 0.12, 0, 0.08};
+	static struct mr_bench_cost costs[SIZES * 4 * 3];
+	struct mr_bench_model m;
+	uint32_t n;
+
+	(void)state;
+	for (double overlap = 1; overlap <= 8; overlap *= 2) {
+		n = grid_of(known, overlap, 0, costs);
+		assert_true(mr_bench_model_fit(costs, n, &m));
+		near(m.overlap, overlap, 1e-9);
+		for (uint32_t t = 0; t < MR_BENCH_TERMS; t++)
+			assert_true(fabs(m.term[t] - known[t]) < 1e-4 * (1 + known[t]));
+	}
+	for (uint32_t i = 0; i < n; i++)
+		costs[i].ns = fmax(fmax(3000, 30 * costs[i].packets),
+			fmax(0.12 * costs[i].touched_bytes, 0.08 * costs[i].moved_bytes));
+	assert_true(mr_bench_model_fit(costs, n, &m));
+	assert_true(m.overlap >= 4 && m.error < 0.05);
 }
 
 static void terms_that_always_vary_together_are_one(void **state)
@@ -496,6 +525,7 @@ int main(void)
 		cmocka_unit_test(who_is_always_ahead_is_named_and_so_is_nobody),
 		cmocka_unit_test(what_the_draws_do_not_agree_on_is_undecided),
 		cmocka_unit_test(the_model_finds_the_coefficients_it_was_made_of),
+		cmocka_unit_test(the_model_finds_how_far_its_terms_overlap),
 		cmocka_unit_test(terms_that_always_vary_together_are_one),
 		cmocka_unit_test(no_term_of_the_model_is_below_zero),
 		cmocka_unit_test(pcie_carries_its_overheads),
