@@ -294,7 +294,7 @@ int mr_plugins_add(struct mr_plugins *p, const char *path, struct mr_err *err)
 
 int mr_plugins_same(const struct mr_plugins *p, uint32_t *ret_at, struct mr_err *err)
 {
-	for (uint32_t i = 0; i < p->count; i++) {
+	for (uint32_t i = 0; p != NULL && i < p->count; i++) {
 		const struct stat *was = &p->object[i].file;
 		struct stat st;
 

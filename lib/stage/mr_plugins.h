@@ -41,7 +41,7 @@ struct mr_plugins {
 /* mr_plugins_add loads one more. -ENOSPC: there are MR_PLUGINS_MAX. */
 MR_MUST_USE int mr_plugins_add(struct mr_plugins *p, const char *path, struct mr_err *err);
 
-/* mr_plugins_same: 0 if the files are still those that were loaded, else what differs. */
+/* mr_plugins_same: 0 if the files are still those that were loaded; p may be NULL. */
 MR_MUST_USE int mr_plugins_same(const struct mr_plugins *p, uint32_t *ret_at, struct mr_err *err);
 
 /* mr_plugins_free unloads all; p becomes empty. */
