@@ -35,6 +35,7 @@ struct job {
 	struct mr_plugins plugins;
 	struct mr_host host; /* what the plan was made for */
 	struct mr_plan plan;
+	json_t *findings; /* what doctor says of it; NULL: nobody is told */
 };
 
 static bool parse_seconds(const char *text, double *ret_s)
@@ -123,6 +124,12 @@ static int load_for(
 		rc = mr_setup_check(&job->cfg, &job->plan, problems);
 	if (rc == 0)
 		rc = preflight(d, &job->plan, problems);
+	if (rc == 0 && job->plan.http_listen[0] != '\0') {
+		json_t *told = mr_doctor_json(d, &job->plan);
+
+		job->findings = json_incref(json_object_get(told, "checks"));
+		json_decref(told);
+	}
 	if (rc == 0)
 		job->host = d->facts->host;
 	job->host.facts = NULL; /* they end with the doctor */
@@ -316,6 +323,26 @@ static _Noreturn void leave(int status)
 	_exit(status);
 }
 
+/* Which ports and which device a lane has: reports name each by itself. */
+static json_t *layout_json(const struct mr_plan *plan)
+{
+	json_t *all = json_array();
+
+	for (uint32_t i = 0; i < plan->lanes_count; i++) {
+		const struct mr_plan_lane *l = &plan->lanes[i];
+		json_t *tx = json_array();
+
+		for (uint32_t t = 0; t < l->tx_count; t++)
+			json_array_append_new(
+				tx, mr_cmd_json_text(plan->ports[l->tx[t].port].name));
+		json_array_append_new(all,
+			json_pack("{s:s, s:s, s:o, s:s}", "name", l->name, "rx",
+				plan->ports[l->rx_port].name, "tx", tx, "device",
+				plan->devices[l->device].name));
+	}
+	return all;
+}
+
 static int run_lanes(const struct options *o, const struct job *job, struct mr_http *http,
 	struct mr_notify *notify)
 {
@@ -338,6 +365,10 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 		if (rc == -ETIMEDOUT)
 			leave(MR_EXIT_GPU);
 		return status;
+	}
+	if (http != NULL) {
+		mr_http_add(http, "layout", layout_json(plan));
+		mr_http_add(http, "findings", json_incref(job->findings));
 	}
 	/* From here on this thread keeps off the lanes' cores, and the server's does. */
 	if (http != NULL && mr_http_serve(http, &err) < 0)
@@ -411,6 +442,7 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 	if (job != NULL) {
 		mr_config_free(&job->cfg);
 		mr_plugins_free(&job->plugins);
+		json_decref(job->findings);
 	}
 	free(job);
 	return status;

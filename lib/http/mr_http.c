@@ -3,6 +3,7 @@
 
 #include "mr_base.h"
 #include "mr_listen.h"
+#include "mr_page.h"
 #include "mr_report.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@ struct mr_http {
 	struct mr_http_users *users;
 	struct mr_listen listen;
 	int fd;
+	json_t *added;     /* members of the status; NULL: none */
 	struct stat bound; /* the socket's file; no number: there is none */
 	/* Of the daemon's thread alone. */
 	uint64_t made_ns;
@@ -45,9 +47,11 @@ static void renew(struct mr_http *h)
 		return;
 	forget(h);
 	h->made_ns = now;
-	h->report = mr_report_now();
+	h->report = mr_report_status();
 	if (h->report == NULL)
 		return;
+	if (h->added != NULL)
+		json_object_update(h->report, h->added);
 	h->metrics = mr_report_prometheus(h->report);
 	h->status = json_dumps(h->report, JSON_COMPACT);
 }
@@ -90,8 +94,9 @@ static void judge_lanes(const struct mr_http *h, char *why, size_t size)
 static enum MHD_Result reply(struct MHD_Connection *c, unsigned int status, const char *type,
 	const char *text, const char *header, const char *value)
 {
-	struct MHD_Response *r = MHD_create_response_from_buffer(
-		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *r =
+		MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
+			text == mr_page ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
 	enum MHD_Result rc;
 
 	if (r == NULL)
@@ -99,6 +104,7 @@ static enum MHD_Result reply(struct MHD_Connection *c, unsigned int status, cons
 	MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
 	MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
 	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
 	if (header != NULL)
 		MHD_add_response_header(r, header, value);
 	rc = MHD_queue_response(c, status, r);
@@ -126,9 +132,12 @@ static enum MHD_Result route(struct mr_http *h, struct MHD_Connection *c, const 
 	bool health = strcmp(url, "/healthz") == 0, ready = strcmp(url, "/readyz") == 0;
 	bool metrics = strcmp(url, "/metrics") == 0;
 
+	if (strcmp(url, "/") == 0)
+		return reply(c, MHD_HTTP_OK, "text/html; charset=utf-8", mr_page,
+			"Content-Security-Policy", MR_PAGE_POLICY);
 	if (!health && !ready && !metrics && strcmp(url, "/api/v1/status") != 0)
 		return say(c, MHD_HTTP_NOT_FOUND,
-			"there are /metrics, /api/v1/status, /healthz and /readyz");
+			"there are /, /metrics, /api/v1/status, /healthz and /readyz");
 	renew(h);
 	if (h->report == NULL)
 		return say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "no lane runs");
@@ -269,6 +278,13 @@ int mr_http_open(
 	return rc;
 }
 
+void mr_http_add(struct mr_http *h, const char *key, json_t *value)
+{
+	if (h->added == NULL)
+		h->added = json_object();
+	json_object_set_new(h->added, key, value != NULL ? value : json_null());
+}
+
 int mr_http_serve(struct mr_http *h, struct mr_err *err)
 {
 	/* Without ITC its thread is told to stop by the socket, and hears nothing while it has as
@@ -299,6 +315,7 @@ void mr_http_close(struct mr_http *h)
 		now.st_ino == h->bound.st_ino && now.st_dev == h->bound.st_dev)
 		unlink(h->listen.addr.local.sun_path);
 	forget(h);
+	json_decref(h->added);
 	mr_http_users_free(h->users);
 	free(h);
 }

@@ -4,8 +4,10 @@
  *
  *     scraper, browser ──► libmicrohttpd, one thread ──► mr_report_now
  *
+ *     GET /                a page for people, which asks for the status twice a second
  *     GET /metrics         Prometheus text, with the counters' help and units
- *     GET /api/v1/status   the JSON of `millrace stats --json`
+ *     GET /api/v1/status   the JSON of `millrace stats --json`, and more (mr_report_status,
+ *                          mr_http_add)
  *     GET /healthz         200 while every device is healthy, else 503 and why
  *     GET /readyz          200 while every lane runs on a path that is proven, else 503
  *
@@ -13,6 +15,10 @@
  * and reads published values only. A report is made at most every MR_HTTP_REPORT_MS and
  * serves all requests until then, so requests cost little however many come. Connections,
  * their memory and their idle time are bounded; more wait to be accepted.
+ *
+ * The page (mr_page.html) is whole in itself. Its Content-Security-Policy lets a browser run the
+ * script and the style that are in it, named by their digests, and talk to this server, and
+ * nothing else.
  *
  * Users. With a file of users every request needs HTTP basic authentication, whose
  * password crosses the network as it is: put a proxy with TLS in front of a public
@@ -28,6 +34,8 @@
 
 #include "mr_err.h"
 
+#include <jansson.h>
+
 #define MR_HTTP_IDLE_S 10u
 #define MR_HTTP_REPORT_MS 200u
 #define MR_HTTP_GUESSES 5u
@@ -41,6 +49,12 @@ struct mr_http;
  */
 MR_MUST_USE int mr_http_open(
 	const char *listen, const char *users, struct mr_http **ret_http, struct mr_err *err);
+
+/*
+ * mr_http_add has the status tell `value` as `key` too; before serve. The reference is taken.
+ * NULL, or no memory for it: it is told as null.
+ */
+void mr_http_add(struct mr_http *h, const char *key, json_t *value);
 
 /* mr_http_serve begins to answer; until a report is served (mr_report_serve), with 503. */
 MR_MUST_USE int mr_http_serve(struct mr_http *h, struct mr_err *err);

@@ -153,6 +153,14 @@ void mr_report_unserve(void);
 json_t *mr_report_now(void);
 
 /*
+ * mr_report_status is mr_report_now with what only a whole process knows of itself:
+ * version, uptime_s, and latency_buckets, {LANE: [[bound_ns, packets], ...]} from short to long
+ * without empty ones, from whose differences a reader has the latencies of any time.
+ * tests/schema/status.schema.json. As mr_report_now.
+ */
+json_t *mr_report_status(void);
+
+/*
  * mr_report_fetch asks the running instance `name` over its telemetry socket
  * and rebuilds the JSON of mr_report_json. -ENOENT: no such instance;
  * -ETIMEDOUT, -EPROTO, -ECONNRESET: it does not answer as one does.

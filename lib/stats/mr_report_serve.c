@@ -453,6 +453,46 @@ json_t *mr_report_now(void)
 	return report;
 }
 
+static json_t *buckets_json(const struct mr_hist *h)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < MR_HIST_BUCKETS; i++) {
+		uint64_t bound = mr_hist_bound(i);
+
+		if (h->bucket[i] > 0)
+			json_array_append_new(list,
+				json_pack("[I, I]",
+					(json_int_t)(bound < h->max_ns ? bound : h->max_ns),
+					(json_int_t)h->bucket[i]));
+	}
+	return list;
+}
+
+json_t *mr_report_status(void)
+{
+	json_t *report = NULL, *all = json_object();
+
+	pthread_mutex_lock(&served.lock);
+	if (served.serving)
+		report = mr_report_json(&served.src);
+	for (uint32_t i = 0; report != NULL && i < served.src.lanes; i++) {
+		struct mr_report_lane lane;
+
+		if (read_lane(served.names[i], &lane))
+			json_object_set_new(all, lane.name, buckets_json(&lane.pub.latency));
+	}
+	if (report != NULL) {
+		json_object_set_new(report, "version", json_string(MR_VERSION));
+		json_object_set_new(report, "uptime_s",
+			json_real((double)(mr_clock_ns() - served.since_ns) / 1e9));
+		json_object_set(report, "latency_buckets", all);
+	}
+	pthread_mutex_unlock(&served.lock);
+	json_decref(all);
+	return report;
+}
+
 void mr_report_unserve(void)
 {
 	pthread_mutex_lock(&served.lock);

@@ -23,6 +23,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -64,6 +65,13 @@ def sees_threads(millrace):
 def sees_memory(millrace):
     """Is it a build with AddressSanitizer or ThreadSanitizer? Both take terabytes of addresses."""
     return b"__asan_init" in pathlib.Path(millrace).read_bytes() or sees_threads(millrace)
+
+
+def free_port():
+    """Of the loopback; nobody else has it yet."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 class Failed(Exception):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The HTTP server of a running instance: what it tells, whom, and what cannot disturb it."""
 import base64
+import hashlib
 import http.client
 import json
 import os
@@ -15,17 +16,11 @@ import time
 
 from guest import tool
 from harness import (
-    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, WAIT_S, case, check, check_equal, config, fewer, lane,
-    main, sees_memory,
+    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, WAIT_S, case, check, check_equal, config, fewer, free_port,
+    lane, main, sees_memory, validate,
 )  # fmt: skip
 
 TYPES = {"/metrics": "text/plain; version=0.0.4; charset=utf-8", "/api/v1/status": "application/json"}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def quiet(listen, device="sim", users=None, stages=(), **keys):
@@ -92,8 +87,11 @@ def it_tells_what_stats_tells(s):
             stats = s.command("stats", "--name", "told", "--prometheus").stdout
             check_equal(families(text), families(stats), "families")
         else:
+            validate("status.schema.json", text + "\n")
             stats = json.loads(s.command("stats", "--name", "told", "--json").stdout)
-            check_equal(sorted(json.loads(text)), sorted(stats), "members")
+            check_equal([k for k in stats if k not in json.loads(text)], [], "members that only stats tells")
+            check_equal(json.loads(text)["layout"], [{"name": "l0", "rx": "p0", "tx": ["p0"], "device": "g0"}], "layout")
+            check(any(f["id"] == "runtime.folder" for f in json.loads(text)["findings"]), "no findings")
     check_equal(get(port, "/healthz")[0::2], (200, "healthy\n"), "health")
     check_equal(get(port, "/readyz")[0::2], (200, "ready\n"), "readiness")
     check_equal(get(port, "/nothing")[0], 404, "a path that is none")
@@ -102,6 +100,39 @@ def it_tells_what_stats_tells(s):
     stop(run)
     with socket.socket() as c:
         check(c.connect_ex(("127.0.0.1", port)) != 0, "it listens after the end")
+
+
+@case
+def the_buckets_of_the_status_are_those_of_its_latencies(s):
+    port = free_port()
+    run = s.start(busy(f"127.0.0.1:{port}")).until_running()
+    time.sleep(0.5)
+    status = json.loads(get(port, "/api/v1/status")[2])
+    buckets = status["latency_buckets"]["l0"]
+    bounds = [b for b, _ in buckets]
+    check_equal(bounds, sorted(set(bounds)), "order of the bounds")
+    # The two are read one after the other while packets flow.
+    told, held = status["lanes"][0]["latency_ns"]["count"], sum(n for _, n in buckets)
+    check(0 < told <= held, f"{told} packets told, {held} in buckets")
+    check(status["uptime_s"] > 0.3, f"uptime {status['uptime_s']}")
+    stop(run)
+
+
+@case
+def the_page_may_run_what_is_in_it_and_nothing_else(s):
+    port = free_port()
+    run = s.start(quiet(f"127.0.0.1:{port}")).until_running()
+    status, headers, page = get(port, "/")
+    check_equal((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"), "page")
+    policy = dict(d.strip().split(" ", 1) for d in headers["Content-Security-Policy"].split(";"))
+    check_equal(policy["default-src"], "'none'", "what is not named")
+    for tag, source in (("script", policy["script-src"]), ("style", policy["style-src"])):
+        inner = page.split(f"<{tag}>")[1].split(f"</{tag}>")[0]
+        digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
+        check_equal(source, f"'sha256-{digest}'", tag)
+        check_equal(page.count(f"<{tag}"), 1, f"elements {tag}")
+    check("http:" not in page and "https:" not in page, "an address")
+    stop(run)
 
 
 @case
