@@ -160,9 +160,9 @@ struct mr_gpu_lane {
 
 /*
  * mr_gpu_load allocates rings, control words and counters for all lanes of the
- * device and loads the images. Once per open. A failure leaves nothing behind: the
- * rings are void, the device can only be closed. host_timeout_ms 0: kernels never
- * leave on a silent host. backoff_ns is the longest pause of a worker between two polls.
+ * device, and what their stages keep, and loads the images. Once per open. A failure leaves nothing
+ * behind: the rings are void, the device can only be closed. host_timeout_ms 0: kernels never leave
+ * on a silent host. backoff_ns is the longest pause of a worker between two polls.
  *
  * -EINVAL: a lane asks for what the slot ABI cannot say, or has a stage that its
  * work division does not run; -ENOSPC: the workers do not fit the device at once;

@@ -213,6 +213,8 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 		g->lanes[i].chain = base + i * sizeof(*dev) + offsetof(struct mr_lane_dev, chain);
 		counters += counters_bytes(&lanes[i]);
 	}
+	if (rc == 0)
+		rc = mr_gpu_states_make(g, lanes, dev, err);
 	if (rc < 0)
 		return rc;
 	number_workers(g, (struct mr_worker_map *)(im->data + im->maps), launch, base + im->maps);
@@ -369,12 +371,17 @@ int mr_gpu_launch_free(struct mr_gpu *g, struct mr_err *err)
 		if (l->host != NULL)
 			(void)!mr_gpu_drv_host_free(g->drv, l->host, NULL);
 	}
+	if (gone)
+		mr_gpu_states_free(g);
 	if (gone && g->host_ctl != NULL)
 		(void)!mr_gpu_drv_host_free(g->drv, g->host_ctl, NULL);
 	if (gone && g->device != NULL)
 		(void)rte_gpu_mem_free(g->id, g->device);
+	free(g->shared);
 	free(g->lanes);
 	free(g->workers);
+	g->shared = NULL;
+	g->shared_count = 0;
 	g->lanes = NULL;
 	g->workers = NULL;
 	g->host_ctl = NULL;

@@ -36,6 +36,7 @@ struct mr_gpu_lane_run {
 	void *tables_device;
 	uint64_t table[MR_CHAIN_MAX]; /* the kernel's addresses of both halves, side by side */
 	size_t table_room[MR_CHAIN_MAX];
+	void *state[MR_CHAIN_MAX]; /* GPU memory of its stages */
 	const uint64_t *slots_given;
 	uint8_t *host;            /* in, out, control lines, counters */
 	void *in_device, *in_map; /* READY in GPU memory, and the CPU's mapping */
@@ -91,7 +92,9 @@ struct mr_gpu {
 	struct mr_gpu_lane_run *lanes;
 	uint32_t lanes_count;
 	struct mr_host_ctl *host_ctl;
-	void *device; /* lanes, maps, launches, accumulated counters */
+	void *device;  /* lanes, maps, launches, accumulated counters */
+	void **shared; /* GPU memory of stages, for all lanes that have them */
+	uint32_t shared_count;
 	/* Whose image it is, NULL for the built-in one, and its module; unused: no module. */
 	const struct mr_plugin *image[MR_GPU_IMAGES_MAX];
 	struct mr_gpu_drv_module *module[MR_GPU_IMAGES_MAX];
@@ -151,6 +154,11 @@ int mr_gpu_lane_call_end(struct mr_gpu_lane_run *l, int rc, const struct mr_err 
 /* mr_gpu_renew.c: memory for a lane's tables, and the first of them; inside a job. */
 MR_MUST_USE int mr_gpu_tables_make(struct mr_gpu *g, const struct mr_gpu_lane *l,
 	struct mr_gpu_lane_run *run, struct mr_lane_dev *dev, struct mr_err *err);
+
+/* mr_gpu_state.c: zeroed memory for what stages of all lanes keep; inside a job. */
+MR_MUST_USE int mr_gpu_states_make(struct mr_gpu *g, const struct mr_gpu_lane *lanes,
+	struct mr_lane_dev *dev, struct mr_err *err);
+void mr_gpu_states_free(struct mr_gpu *g);
 
 /* mr_gpu_copy.c: a staged lane's buffers, words and stream, tried once; inside a job. */
 MR_MUST_USE int mr_gpu_copier_make(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lane *l,

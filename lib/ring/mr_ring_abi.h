@@ -129,6 +129,8 @@ struct mr_chain_dev {
 	uint16_t counter_base; /* first of its counters in the lane's block */
 	uint32_t spare;
 	uint64_t table[2]; /* what it loaded from a file, in device memory; 0: nothing */
+	uint64_t state;    /* its memory of this lane; 0: it has none */
+	uint64_t shared;   /* its memory of the device, the same for all lanes; 0: none */
 	uint8_t params[2][MR_PARAM_BYTES] __attribute__((aligned(8)));
 };
 
@@ -183,7 +185,7 @@ MR_ABI_ASSERT(sizeof(struct mr_slot_in) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_slot_out) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_host_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_worker_ctl) == 64);
-MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 24 + 2 * MR_PARAM_BYTES);
+MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 40 + 2 * MR_PARAM_BYTES);
 MR_ABI_ASSERT(
 	sizeof(struct mr_lane_dev) == 7 * 8 + 12 * 4 + MR_CHAIN_MAX * sizeof(struct mr_chain_dev));
 MR_ABI_ASSERT(sizeof(struct mr_worker_map) == 8);

@@ -92,6 +92,25 @@ void mr_setup_tables_give(const struct mr_setup_tables *tables, const struct mr_
 	}
 }
 
+/* The kernels have the state that they were started with. */
+static void check_state(const struct mr_config *cfg, const struct mr_plan_stage *before,
+	const struct mr_plan_stage *now, uint32_t lane, uint32_t stage,
+	struct mr_problems *problems)
+{
+	const struct mr_state_desc *state = now->desc->state;
+	char key[96];
+
+	if (mr_stage_lane_bytes(now->desc, now->params) ==
+			mr_stage_lane_bytes(before->desc, before->params) &&
+		mr_stage_device_bytes(now->desc, now->params) ==
+			mr_stage_device_bytes(before->desc, before->params))
+		return;
+	snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.%s", lane, stage, state->capacity);
+	mr_problem_add(problems, mr_config_line(cfg, key), key,
+		"put the old value back, or stop the instance and start it with this file",
+		"cannot change while the instance runs, since what the stage keeps has its size");
+}
+
 int mr_setup_tables_fit(const struct mr_config *cfg, const struct mr_plan *before,
 	const struct mr_plan *now, struct mr_problems *problems)
 {
@@ -102,6 +121,8 @@ int mr_setup_tables_fit(const struct mr_config *cfg, const struct mr_plan *befor
 			const struct mr_table_desc *desc = now->lanes[i].stages[k].desc->table;
 			char key[96];
 
+			check_state(cfg, &before->lanes[i].stages[k], &now->lanes[i].stages[k], i,
+				k - now->lanes[i].stages_added, problems);
 			if (desc == NULL ||
 				desc->bytes(now->lanes[i].stages[k].params) <=
 					desc->bytes(before->lanes[i].stages[k].params))

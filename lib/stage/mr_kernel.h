@@ -409,6 +409,8 @@ MR_HD struct mr_ctx mr_kernel_ctx(
 
 	ctx.params = c->params[w->generation % 2];
 	ctx.table = (const void *)(uintptr_t)c->table[w->generation % 2];
+	ctx.state = (void *)(uintptr_t)c->state;
+	ctx.shared = (void *)(uintptr_t)c->shared;
 	ctx.counters = w->acc + c->counter_base;
 	ctx.rank = rank;
 	ctx.size = size;

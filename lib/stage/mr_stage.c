@@ -87,6 +87,22 @@ void mr_stage_param_defaults(const struct mr_stage_desc *stage, uint8_t params[M
 			continue;
 }
 
+uint64_t mr_stage_lane_bytes(
+	const struct mr_stage_desc *stage, const uint8_t params[MR_PARAM_BYTES])
+{
+	return stage->state != NULL && stage->state->lane_bytes != NULL
+		? stage->state->lane_bytes(params)
+		: 0;
+}
+
+uint64_t mr_stage_device_bytes(
+	const struct mr_stage_desc *stage, const uint8_t params[MR_PARAM_BYTES])
+{
+	return stage->state != NULL && stage->state->device_bytes != NULL
+		? stage->state->device_bytes(params)
+		: 0;
+}
+
 const char *mr_work_name(enum mr_work work)
 {
 	return work == MR_WORK_WARP ? "warp" : "thread";

@@ -38,6 +38,20 @@
  * next reload. Without a file the table is made of nothing; NULL is to be taken for that.
  * Tables are only read, never through `const __restrict__`, __ldg or constant memory.
  *
+ * State. What a stage remembers between packets lies in GPU memory beside packet memory; no
+ * NIC reaches it. A struct mr_state_desc says how many bytes it is for a lane and for a device,
+ * by the parameters that the lane starts with. Set-up allocates them before the kernel starts,
+ * zeroed and aligned to 64 KiB, and frees them after it has left: ctx->state is the lane's own,
+ * ctx->shared the same for all lanes of the device whose chains have the stage. Twice in one
+ * chain, a stage has two states and the one shared. What a stage makes of zeroes is its
+ * beginning. Threads of a block, and workers of a lane unless the stage is `ordered`, use the
+ * state at the same time, so what several may write is written by atomics; it is never
+ * reached through `const __restrict__` or __ldg.
+ *
+ * A reload of parameters keeps the state as it is. Its bytes are its layout: a reload whose
+ * parameters ask for another number of them is refused. A stage that has to begin anew when
+ * other parameters change keeps a copy of those in the state and compares.
+ *
  * Groups. mr_group_sum, _max, _min and _or combine a value over the threads that share a
  * packet; all of them call it. On the host a group is one thread and they give v.
  *
@@ -78,6 +92,8 @@ enum mr_stage_id {
 struct mr_ctx {
 	const void *params;  /* this stage's MR_PARAM_BYTES */
 	const void *table;   /* what it made of its file, aligned to 64 bytes, or NULL */
+	void *state;         /* its memory of this lane, or NULL */
+	void *shared;        /* its memory of this device, or NULL */
 	uint64_t *counters;  /* this stage's counters in the worker's block */
 	uint32_t rank, size; /* share of the work: thread in the warp; 0 of 1 on the host */
 };
@@ -201,6 +217,17 @@ struct mr_stage_counter {
 	const char *help;
 };
 
+#define MR_STATE_MAX (1ull << 40) /* bytes of either memory; a device has less */
+
+/* Bytes that a stage keeps between packets, by its parameters; NULL or 0: none. */
+struct mr_state_desc {
+	uint64_t (*lane_bytes)(const uint8_t params[MR_PARAM_BYTES]);
+	/* Of lanes that differ the largest is taken. */
+	uint64_t (*device_bytes)(const uint8_t params[MR_PARAM_BYTES]);
+	const char *capacity; /* the parameter that sets them, named when they do not fit;
+				 NULL: no parameter does */
+};
+
 /* What the host knows of a stage: the source of `millrace stages` and the schema. */
 struct mr_stage_desc {
 	const char *name;
@@ -219,6 +246,7 @@ struct mr_stage_desc {
 	const struct mr_table_desc *table; /* NULL: it has none */
 	const struct mr_stage_counter *counters;
 	uint32_t counters_count;
+	const struct mr_state_desc *state; /* NULL: it keeps nothing */
 };
 
 /* mr_stage_find returns the stage of that name, or NULL. */
@@ -254,6 +282,12 @@ MR_MUST_USE int mr_stage_table_build(const struct mr_stage_desc *stage,
 
 /* The file that parameters name for the stage's table, "" for none. */
 const char *mr_stage_table_file(
+	const struct mr_stage_desc *stage, const uint8_t params[MR_PARAM_BYTES]);
+
+/* Bytes of state with these parameters, of a lane and of a device. */
+uint64_t mr_stage_lane_bytes(
+	const struct mr_stage_desc *stage, const uint8_t params[MR_PARAM_BYTES]);
+uint64_t mr_stage_device_bytes(
 	const struct mr_stage_desc *stage, const uint8_t params[MR_PARAM_BYTES]);
 
 const char *mr_work_name(enum mr_work work);

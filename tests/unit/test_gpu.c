@@ -5,7 +5,7 @@
  */
 #include "mr_cudasim.h"
 #include "mr_gpu.h"
-#include "mr_gpu_drv.h"
+#include "mr_gpu_priv.h"
 #include "mr_gpu_prove.h"
 #include "mr_sim_image.h"
 
@@ -825,6 +825,127 @@ static void running_kernels_take_other_parameters_and_say_so(void **state)
 	rig_close(&r);
 }
 
+static uint64_t two_pages_and_a_byte(const uint8_t params[MR_PARAM_BYTES])
+{
+	(void)params;
+	return 2 * PAGE + 1;
+}
+
+static uint64_t pages_by_reason(const uint8_t params[MR_PARAM_BYTES])
+{
+	uint32_t reason;
+
+	memcpy(&reason, params, sizeof(reason));
+	return (1 + reason) * PAGE;
+}
+
+static uint64_t all_memory(const uint8_t params[MR_PARAM_BYTES])
+{
+	(void)params;
+	return MEMORY;
+}
+
+static uint64_t too_much(const uint8_t params[MR_PARAM_BYTES])
+{
+	(void)params;
+	return MR_STATE_MAX + 1;
+}
+
+static void assert_zeroed(uint64_t address, size_t bytes)
+{
+	uint8_t *copy = malloc(bytes);
+	struct mr_err err;
+
+	assert_true(address % PAGE == 0);
+	assert_int_equal(mr_gpu_drv_download(mr_gpu_drv_get(0), copy, address, bytes, &err), 0);
+	for (size_t i = 0; i < bytes; i++)
+		assert_int_equal(copy[i], 0);
+	free(copy);
+}
+
+/* What somebody else has left in the device's memory. */
+static void leave_traces(struct rig *r)
+{
+	must(r, mr_gpu_region_alloc(r->g, MR_GPU_MEMORY_DEVICE, MEMORY / 2, &r->region, &r->err));
+	memset(r->region.addr, 0xff, r->region.bytes);
+	mr_gpu_region_free(r->g, &r->region);
+}
+
+/* The chains are "l2swap, drop" and "checksum, drop"; l2swap and both drops keep something. */
+static void rig_states(struct rig *r, struct mr_stage_desc *l2swap, struct mr_stage_desc *drop,
+	const struct mr_state_desc *keeps)
+{
+	uint32_t reason = 2;
+
+	rig_open(r, "");
+	leave_traces(r);
+	rig_lanes(r, MR_GPU_MEMORY_DEVICE);
+	stage(r, 0, "drop", 6);
+	*l2swap = *r->stages[0][0].desc;
+	*drop = *r->stages[0][1].desc;
+	l2swap->state = drop->state = keeps;
+	r->stages[0][0].desc = l2swap;
+	r->stages[0][1].desc = r->stages[1][1].desc = drop;
+	memset(r->stages[0][0].params, 0, sizeof(reason));
+	memset(r->stages[1][1].params, 0, sizeof(reason));
+	memcpy(r->stages[0][1].params, &reason, sizeof(reason));
+}
+
+static void stages_find_zeroes_of_their_own_and_of_the_device(void **state)
+{
+	static const struct mr_state_desc keeps = {two_pages_and_a_byte, pages_by_reason, "reason"};
+	struct mr_stage_desc l2swap, drop;
+	struct mr_chain_dev c[2][2];
+	struct traces before;
+	struct rig r;
+
+	(void)state;
+	before = traces_now();
+	rig_states(&r, &l2swap, &drop, &keeps);
+	must(&r, load_and_launch(r.g, r.lane, 2, 0, &r.err));
+	for (uint32_t i = 0; i < 2; i++)
+		must(&r,
+			mr_gpu_drv_download(mr_gpu_drv_get(0), c[i], r.g->lanes[i].chain,
+				sizeof(c[i]), &r.err));
+	for (uint32_t i = 0; i < 4; i++)
+		if (i != 2)
+			assert_zeroed(c[i / 2][i % 2].state, 2 * PAGE + 1);
+	assert_zeroed(c[0][0].shared, PAGE);
+	assert_zeroed(c[0][1].shared, 3 * PAGE);
+	assert_true(c[1][0].state == 0 && c[1][0].shared == 0);
+	assert_true(c[0][0].state != c[0][1].state && c[0][1].state != c[1][1].state);
+	assert_true(c[0][0].shared != c[0][1].shared && c[0][1].shared == c[1][1].shared);
+	rig_close(&r);
+	assert_no_more(before);
+}
+
+static void what_a_stage_keeps_and_does_not_fit_is_refused_with_the_parameter(void **state)
+{
+	static const struct mr_state_desc cases[] = {{all_memory, NULL, "streams"},
+		{NULL, all_memory, "streams"}, {too_much, NULL, NULL}};
+	static const char *const words[][3] = {
+		{"lane 'head': stage 'l2swap' keeps 4194304 bytes for this lane",
+			"lower its parameter 'streams'", "CUDA_ERROR_OUT_OF_MEMORY"},
+		{"keeps 4194304 bytes for the device", "lower its parameter 'streams'",
+			"CUDA_ERROR_OUT_OF_MEMORY"},
+		{"keeps 1099511627777 bytes for this lane", "leave the stage out",
+			"at most 1099511627776"}};
+	struct mr_stage_desc l2swap, drop;
+	struct traces before;
+	struct rig r;
+
+	(void)state;
+	before = traces_now();
+	for (uint32_t i = 0; i < 3; i++) {
+		rig_states(&r, &l2swap, &drop, &cases[i]);
+		assert_true(mr_gpu_load(r.g, r.lane, 2, 0, 100, &r.err) < 0);
+		for (uint32_t k = 0; k < 3; k++)
+			says(&r, words[i][k]);
+		rig_close(&r);
+	}
+	assert_no_more(before);
+}
+
 /*
  * NVIDIA/l2fwd-nv src/kernel.cu:126: one thread polls without a heartbeat, and nothing ends the
  * kernel when its host stalls.
@@ -993,6 +1114,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_slot_is_owed_by_the_worker_whose_turn_it_is),
 		cmocka_unit_test(time_in_which_nobody_watched_does_not_count_in_full),
 		cmocka_unit_test(workers_that_missed_the_host_say_so),
+		cmocka_unit_test(stages_find_zeroes_of_their_own_and_of_the_device),
+		cmocka_unit_test(what_a_stage_keeps_and_does_not_fit_is_refused_with_the_parameter),
 		cmocka_unit_test(running_kernels_take_other_parameters_and_say_so),
 		cmocka_unit_test(a_launch_that_fails_at_any_call_is_undone),
 	};
