@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_proof.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,22 @@ bool mr_proof_judge(enum mr_proof_path path, const enum mr_check_verdict verdict
 		}
 	*ret_why = MR_PROOF_KINDS;
 	return true;
+}
+
+void mr_proof_bar1(const struct mr_probe_value *before, const struct mr_probe_value *after,
+	uint64_t bytes, struct mr_proof *ret_proof)
+{
+	int64_t taken = before->v - after->v;
+
+	if (bytes == 0)
+		mr_proof_set(ret_proof, MR_NA, "no NIC registered memory of this GPU");
+	else if (!before->known || !after->known)
+		mr_proof_set(ret_proof, MR_NA, "NVML does not tell how much of BAR1 is free");
+	else
+		mr_proof_set(ret_proof,
+			taken >= 0 && (uint64_t)taken >= bytes ? MR_PASS : MR_UNKNOWN,
+			"%" PRId64 " bytes less of BAR1 are free since NICs registered %" PRIu64,
+			taken, bytes);
 }
 
 /* xorshift32 (Marsaglia, 2003); never 0 for a state that is not. */

@@ -38,6 +38,7 @@
 #define MR_PROOF_H
 
 #include "mr_checks.h"
+#include "mr_probe.h"
 
 #define MR_PROOF_GUARD 64u /* bytes before and after a test frame that must not change */
 #define MR_PROOF_CANARY 0xa5u
@@ -76,6 +77,15 @@ enum mr_proof_path {
  */
 bool mr_proof_judge(enum mr_proof_path path, const enum mr_check_verdict verdict[MR_PROOF_KINDS],
 	enum mr_proof_kind *ret_why);
+
+/*
+ * mr_proof_bar1: how much less of a GPU's BAR1 is free since NICs registered bytes of its
+ * memory. They reach it through BAR1, so what was registered takes room there. Less than that
+ * is UNKNOWN and no FAIL: a driver may map all memory there from the beginning.
+ * Source: NVML API Reference, nvmlDeviceGetBAR1MemoryInfo.
+ */
+void mr_proof_bar1(const struct mr_probe_value *before, const struct mr_probe_value *after,
+	uint64_t bytes, struct mr_proof *ret_proof);
 
 /*
  * A test frame of bytes (at least 60): addressed to mac, EtherType 0x88b5 (IEEE 802, local

@@ -14,10 +14,6 @@
  * keeps while DPDK uses the NIC. Of another root they are lines "NAME VALUE" in
  * millrace/probe/counters/BDF.
  *
- * What a GPU counts of its PCIe traffic and of its BAR1 only NVML tells. It may start threads
- * and touch the driver, and a process whose memory a NIC writes does not fork a child for it,
- * so while lanes are brought up nobody asks; `doctor` does, before.
- *
  * Thread   one at a time for a root.
  * Source   Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst
  */

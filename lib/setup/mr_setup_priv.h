@@ -7,6 +7,7 @@
 #include "mr_guard.h"
 #include "mr_lane.h"
 #include "mr_port.h"
+#include "mr_probe_aside.h"
 #include "mr_proof_nic.h"
 #include "mr_proof_watch.h"
 #include "mr_setup_reload.h"
@@ -83,6 +84,8 @@ struct mr_setup_proof {
 	struct mr_proof memory[MR_DEVICES_MAX][MR_PATH_COUNT];
 	struct mr_proof window[MR_DEVICES_MAX][MR_PATH_COUNT];
 	struct mr_proof counters[MR_DEVICES_MAX];
+	struct mr_proof bar1[MR_DEVICES_MAX];
+	struct mr_probe_value bar1_before[MR_DEVICES_MAX];
 	struct mr_proof readback[MR_PORTS_MAX];
 	struct mr_proof attached[MR_PORTS_MAX]; /* dma-bufs that its NIC holds */
 	struct mr_proof traffic[MR_PORTS_MAX];  /* what it counted of the read-back */
@@ -106,6 +109,7 @@ struct mr_setup {
 	uint32_t maps_count;
 	struct rte_mempool *host_pool; /* of a plan without lanes */
 	struct mr_setup_proof proof;
+	struct mr_probe_aside aside; /* asks NVML of the plan's GPUs */
 	struct mr_guard guard;
 	bool guard_off; /* by configuration */
 	struct mr_setup_lane lanes[MR_LANES_MAX];

@@ -81,6 +81,25 @@ static void compare(struct mr_proof *p, uint64_t counted, uint64_t mapped)
 		counted, mapped);
 }
 
+/* "device=0000:3b:00.0,option": the address. */
+static const char *address_of(const struct mr_plan_device *d, char ret_bdf[MR_BDF_MAX])
+{
+	const char *at = d->args + strlen("device=");
+
+	snprintf(ret_bdf, MR_BDF_MAX, "%.*s", (int)strcspn(at, ","), at);
+	return ret_bdf;
+}
+
+static struct mr_probe_value bar1_free(struct mr_setup *s, uint32_t device)
+{
+	const struct mr_probe probe = {.ctx = &s->aside, .ask = mr_probe_aside_ask};
+	struct mr_probe_gpu gpu;
+	char bdf[MR_BDF_MAX];
+
+	mr_probe_ask_gpu(&probe, address_of(&s->plan->devices[device], bdf), &gpu);
+	return gpu.error < 0 ? (struct mr_probe_value){0} : gpu.bar1_free;
+}
+
 /* The kernel's module counts for all GPUs together, a software device for itself. */
 static void prove_counters(struct mr_setup *s)
 {
@@ -102,6 +121,17 @@ static void prove_counters(struct mr_setup *s)
 		if (!s->plan->devices[i].sim)
 			mapped += mapped_bytes(s, i, MR_PATH_DIRECT);
 	}
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		if (!s->plan->devices[i].sim) {
+			struct mr_probe_value now = bar1_free(s, i);
+
+			/* Several NICs that registered the same bytes may share the room. */
+			mr_proof_bar1(&s->proof.bar1_before[i], &now,
+				mapped_bytes(s, i, MR_PATH_DIRECT) == 0
+					? 0
+					: s->devices[i].region[MR_PATH_DIRECT].bytes,
+				&s->proof.bar1[i]);
+		}
 	mr_proof_watch_judge_registered(&s->proof.machine, mapped, &real);
 	for (uint32_t i = 0; i < s->plan->devices_count; i++)
 		if (!s->plan->devices[i].sim)
@@ -120,19 +150,17 @@ static void count_buffers(struct mr_setup *s)
 	}
 }
 
-/* "device=0000:3b:00.0,option": the address. */
 static void watch_devices(struct mr_setup *s)
 {
 	struct mr_proof_watch *w = &s->proof.machine;
 
 	for (uint32_t i = 0; i < s->plan->devices_count; i++) {
-		const char *at = s->plan->devices[i].args + strlen("device=");
 		char bdf[MR_BDF_MAX];
 
 		if (s->plan->devices[i].sim)
 			continue;
-		snprintf(bdf, sizeof(bdf), "%.*s", (int)strcspn(at, ","), at);
-		mr_proof_watch_add(w, bdf, true);
+		mr_proof_watch_add(w, address_of(&s->plan->devices[i], bdf), true);
+		s->proof.bar1_before[i] = bar1_free(s, i);
 	}
 	for (uint32_t i = 0; i < s->plan->ports_count; i++)
 		if (s->plan->ports[i].kind == MR_PORT_PCI)

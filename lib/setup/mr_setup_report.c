@@ -132,10 +132,12 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 			registration_evidence(s, map, r);
 	}
 	proof_evidence(r, "counters", &s->proof.counters[p->device]);
-	if (!s->plan->devices[p->device].sim)
-		evidence(r, "gpu_counters", "NA",
-			"use of BAR1 and PCIe traffic: only NVML tells, which is not asked while a "
-			"NIC may write to memory of this process; see doctor");
+	if (!s->plan->devices[p->device].sim) {
+		proof_evidence(r, "bar1", &s->proof.bar1[p->device]);
+		evidence(r, "gpu_traffic", "NA",
+			"what NVML tells of PCIe is the mean of 20 ms in KB/s, in which test "
+			"frames do not show");
+	}
 	for (uint32_t k = 0; k < s->plan->ports_count; k++)
 		if (mr_setup_proof_port(p, k)) {
 			const struct mr_proof *back = &s->proof.readback[k];

@@ -7,9 +7,10 @@
 
 #include <cmocka.h>
 
-#include "mr_probe.h"
+#include "mr_probe_aside.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,54 @@ static void a_value_is_a_whole_number_of_its_own_line(void **state)
 	assert_true(g.integrated.known && g.integrated.v == -1 && g.mig.known);
 }
 
+/* The same answer as without it, again and again; and none from one that has died. */
+static void a_process_aside_asks_in_the_place_of_its_parent(void **state)
+{
+	struct mr_probe_aside a;
+	struct mr_probe p = {.ctx = &a, .ask = mr_probe_aside_ask};
+	struct mr_probe_gpu g, direct;
+	struct mr_err err;
+
+	(void)state;
+	assert_int_equal(mr_probe_aside_open(&a, 20000, &err), 0);
+	mr_probe_ask_gpu(&probe, GPU, &direct);
+	for (int i = 0; i < 3; i++) {
+		mr_probe_ask_gpu(&p, GPU, &g);
+		assert_memory_equal(&g, &direct, sizeof(g));
+	}
+	mr_probe_ask_gpu(&p, "0000:99:00.0", &g);
+	assert_false(g.bar1_free.known);
+	assert_int_equal(kill(a.pid, SIGTERM), 0);
+	mr_probe_ask_gpu(&p, GPU, &g);
+	assert_true(g.bar1_free.known);
+	assert_int_equal(kill(a.pid, SIGKILL), 0);
+	for (int i = 0; i < 2; i++) {
+		mr_probe_ask_gpu(&p, GPU, &g);
+		assert_int_equal(g.error, -ENOTSUP);
+	}
+	mr_probe_aside_close(&a);
+	assert_int_equal(a.pid, 0);
+	mr_probe_ask_gpu(&p, GPU, &g);
+	assert_int_equal(g.error, -ENOTSUP);
+	mr_probe_aside_close(&a);
+}
+
+static void a_driver_that_hangs_is_left_by_the_process_aside_too(void **state)
+{
+	struct mr_probe_aside a;
+	struct mr_probe p = {.ctx = &a, .ask = mr_probe_aside_ask};
+	struct mr_probe_gpu g;
+	struct mr_err err;
+
+	(void)state;
+	setenv("MILLRACE_NVML", "hang", 1);
+	assert_int_equal(mr_probe_aside_open(&a, 300, &err), 0);
+	unsetenv("MILLRACE_NVML");
+	mr_probe_ask_gpu(&p, GPU, &g);
+	assert_int_equal(g.error, -ETIMEDOUT);
+	mr_probe_aside_close(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +232,8 @@ int main(void)
 		cmocka_unit_test(a_driver_that_hangs_is_left_behind_in_time),
 		cmocka_unit_test(a_nic_answers_by_its_own_verbs_device),
 		cmocka_unit_test(a_gpu_buffer_is_registered_or_the_error_told),
+		cmocka_unit_test(a_process_aside_asks_in_the_place_of_its_parent),
+		cmocka_unit_test(a_driver_that_hangs_is_left_by_the_process_aside_too),
 		cmocka_unit_test(no_probe_knows_nothing),
 		cmocka_unit_test(a_value_is_a_whole_number_of_its_own_line),
 	};

@@ -79,6 +79,33 @@ static void a_path_holds_as_its_table_says(void **state)
 			}
 }
 
+static void registered_memory_takes_room_in_bar1(void **state)
+{
+	static const struct {
+		struct mr_probe_value before, after;
+		uint64_t bytes;
+		enum mr_check_verdict verdict;
+	} row[] = {
+		{{true, 1000}, {true, 900}, 100, MR_PASS},
+		{{true, 1000}, {true, 800}, 100, MR_PASS},
+		{{true, 1000}, {true, 901}, 100, MR_UNKNOWN},
+		{{true, 1000}, {true, 1000}, 100, MR_UNKNOWN},
+		{{true, 1000}, {true, 2000}, 100, MR_UNKNOWN}, /* another process left it */
+		{{true, 1000}, {true, 900}, 0, MR_NA},
+		{{false, 0}, {true, 900}, 100, MR_NA},
+		{{true, 1000}, {false, 0}, 100, MR_NA},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < MR_ARRAY_LEN(row); i++) {
+		struct mr_proof p = {0};
+
+		mr_proof_bar1(&row[i].before, &row[i].after, row[i].bytes, &p);
+		if (p.verdict != row[i].verdict)
+			fail_msg("row %zu: %s", i, p.value);
+	}
+}
+
 static void two_frames_are_never_taken_for_each_other(void **state)
 {
 	static const uint8_t mac[6] = {2, 3, 4, 5, 6, 7};
@@ -494,6 +521,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_news_stays_and_good_news_only_fills),
 		cmocka_unit_test(a_path_holds_as_its_table_says),
+		cmocka_unit_test(registered_memory_takes_room_in_bar1),
 		cmocka_unit_test(two_frames_are_never_taken_for_each_other),
 		cmocka_unit_test(sizes_go_from_the_shortest_frame_to_the_longest),
 		cmocka_unit_test_setup_teardown(what_stays_as_it_was_is_not_told, make, clean),
