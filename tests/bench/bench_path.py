@@ -56,8 +56,11 @@ def thread(pid, *names):
     until = time.monotonic() + 30
     while time.monotonic() < until:
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            if (task / "comm").read_text(encoding="ascii").strip() in names:
-                return int(task.name)
+            try:
+                if (task / "comm").read_text(encoding="ascii").strip() in names:
+                    return int(task.name)
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # a thread of the start, which has ended
         time.sleep(0.05)
     raise RuntimeError(f"no thread {names[0]}")
 

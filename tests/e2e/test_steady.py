@@ -38,8 +38,11 @@ def lane_thread(pid):
     until = time.monotonic() + 30 * PATIENCE
     while time.monotonic() < until:
         for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
-            if (task / "comm").read_text(encoding="ascii").strip() == "lane-l0":
-                return task
+            try:
+                if (task / "comm").read_text(encoding="ascii").strip() == "lane-l0":
+                    return task
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # a thread of the start, which has ended
         time.sleep(0.05)
     raise RuntimeError("no lane thread")
 
