@@ -223,7 +223,7 @@ static void chain_turn(struct mr_lane *l, struct mr_lane_clock *clock)
 }
 
 /* Not inlined and not known: what is collected is a call, as in the lane's loop. */
-static __attribute__((noinline)) uint64_t run(
+static __attribute__((noinline, flatten)) uint64_t run(
 	const char *what, struct mr_lane *l, uint8_t *out, uint32_t batch, uint32_t turns)
 {
 	struct rte_mbuf *m[MR_BATCH_MAX];
