@@ -39,8 +39,8 @@ static int make(struct mr_gpu *g, const char *lane, const struct mr_stage_desc *
 			g, MR_ALIGN_UP(bytes, MR_GPU_PAGE), "what a stage keeps", ret_memory, &why);
 	if (rc < 0)
 		return mr_err_set(err, rc,
-			"device '%s', lane '%s': stage '%s' keeps %llu bytes for %s, which do not "
-			"fit: %s; %s%s%s",
+			"device '%s', lane '%s': stage '%s' keeps %llu bytes for %s, which it "
+			"does not get: %s; %s%s%s",
 			g->name, lane, stage->name, (unsigned long long)bytes, kind,
 			mr_gpu_words(g, &why), capacity != NULL ? "lower its parameter '" : "",
 			capacity != NULL ? capacity : "leave the stage out of the chain",

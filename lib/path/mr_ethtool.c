@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define COUNTERS_MAX 65536u /* more than any driver has */
+#define COUNTERS_ROOM (2 * COUNTERS_MAX)
 
 static int ask(int sock, const char *ifname, void *data)
 {
@@ -59,8 +60,9 @@ static int read_all(
 
 	if (rc < 0)
 		return rc;
-	names = calloc(1, sizeof(*names) + (size_t)all * ETH_GSTRING_LEN);
-	values = calloc(1, sizeof(*values) + all * sizeof(values->data[0]));
+	/* A kernel writes as many as there are by then, which can be more than it was asked for. */
+	names = calloc(1, sizeof(*names) + (size_t)COUNTERS_ROOM * ETH_GSTRING_LEN);
+	values = calloc(1, sizeof(*values) + COUNTERS_ROOM * sizeof(values->data[0]));
 	if (names == NULL || values == NULL) {
 		rc = -ENOMEM;
 	} else {

@@ -160,7 +160,7 @@ void mr_proof_watch_judge_attached(
 			is_absent(&w->root, BUFFERS) ? "there is no /" BUFFERS
 						     : "not readable: /" BUFFERS);
 	else if (d != NULL && d->attached_known)
-		mr_proof_set(ret_proof, count >= d->attached ? MR_PASS : MR_FAIL,
+		mr_proof_set(ret_proof, count >= d->attached ? MR_PASS : MR_UNKNOWN,
 			"%s is attached to %u dma-bufs, and was to %u before the start; what it "
 			"registered by peer memory is not among them",
 			bdf, count, d->attached);

@@ -63,8 +63,8 @@ void mr_proof_watch_judge_registered(
 
 /*
  * mr_proof_watch_judge_attached: the dma-bufs that a NIC is attached to. PASS: how many, and how
- * many of them since it was added; FAIL: fewer than then; NA: the kernel has no such list; UNKNOWN:
- * it cannot be read.
+ * many of them since it was added; NA: the kernel has no such list; UNKNOWN: it cannot be read, or
+ * there are fewer than then, since another process has ended and the list has no owners.
  */
 void mr_proof_watch_judge_attached(
 	struct mr_proof_watch *w, const char *bdf, struct mr_proof *ret_proof);

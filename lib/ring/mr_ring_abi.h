@@ -34,15 +34,16 @@
 
 #include <stdint.h>
 
-#define MR_UNIT 64u         /* bytes per position unit */
-#define MR_BATCH_MAX 1024u  /* packets per slot */
-#define MR_SLOTS_MAX 4096u  /* slots per ring, a power of two from 2 */
-#define MR_TX_MAX 16u       /* entries of a lane's tx list; bits of a port mask */
-#define MR_CHAIN_MAX 8u     /* stages per chain */
-#define MR_WORKERS_MAX 64u  /* workers per lane */
-#define MR_PARAM_BYTES 512u /* a stage's parameters */
-#define MR_COUNTERS_MAX 64u /* counters of all stages of a lane, 64 bits each */
-#define MR_FRAME_MIN 14u    /* Ethernet header; shorter frames are runts */
+#define MR_UNIT 64u               /* bytes per position unit */
+#define MR_BATCH_MAX 1024u        /* packets per slot */
+#define MR_SLOTS_MAX 4096u        /* slots per ring, a power of two from 2 */
+#define MR_TX_MAX 16u             /* entries of a lane's tx list; bits of a port mask */
+#define MR_CHAIN_MAX 8u           /* stages per chain */
+#define MR_WORKERS_MAX 64u        /* workers per lane */
+#define MR_PARAM_BYTES 512u       /* a stage's parameters */
+#define MR_COUNTERS_MAX 64u       /* counters of all stages of a lane, 64 bits each */
+#define MR_STAGE_COUNTERS_MAX 32u /* of one stage */
+#define MR_FRAME_MIN 14u          /* Ethernet header; shorter frames are runts */
 
 /* Lane to kernel, 8 bytes a packet. */
 struct mr_desc_in {

@@ -71,6 +71,7 @@ static int loop_receive(struct loop *l, uint32_t bytes, struct mr_err *err)
 			return rc;
 		rc = (int)mr_proof_differs(l->got, l->want + MR_PROOF_GUARD, bytes);
 		if (rc == (int)bytes) {
+			l->sent += bytes;
 			l->received += bytes;
 			return 1;
 		}
@@ -108,7 +109,6 @@ static int loop_frame(struct loop *l, const struct mr_gpu_region *r, size_t offs
 			bytes, strerror(-rc));
 		return 0;
 	}
-	l->sent += bytes;
 	rc = loop_receive(l, bytes, err);
 	if (rc != 1)
 		return rc;

@@ -105,7 +105,8 @@ static void check_state(const struct mr_config *cfg, const struct mr_plan_stage 
 		mr_stage_device_bytes(now->desc, now->params) ==
 			mr_stage_device_bytes(before->desc, before->params))
 		return;
-	snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.%s", lane, stage, state->capacity);
+	snprintf(key, sizeof(key), "lanes[%u].stages[%u].params%s%s", lane, stage,
+		state->capacity != NULL ? "." : "", state->capacity != NULL ? state->capacity : "");
 	mr_problem_add(problems, mr_config_line(cfg, key), key,
 		"put the old value back, or stop the instance and start it with this file",
 		"cannot change while the instance runs, since what the stage keeps has its size");

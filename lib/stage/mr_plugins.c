@@ -185,6 +185,12 @@ static int judge_params(const char *path, const struct mr_stage_desc *s, struct 
 		uint64_t values = p->list_max > 0 ? p->list_max : 1;
 		struct mr_err why;
 
+		if (p->name == NULL || p->unit == NULL || p->def == NULL || p->help == NULL ||
+			(p->type == MR_PARAM_WORD && p->words == NULL))
+			return mr_err_set(err, -EINVAL,
+				"plug-in '%s', stage '%s': parameter %u lacks a name, unit, "
+				"default, help or its words; mend its table",
+				path, s->name, i);
 		if (p->type >= MR_PARAM_TYPES ||
 			p->offset + values * mr_param_bytes(p->type) > MR_PARAM_BYTES ||
 			p->count_offset > MR_PARAM_BYTES - sizeof(uint32_t))
@@ -196,6 +202,27 @@ static int judge_params(const char *path, const struct mr_stage_desc *s, struct 
 			return mr_err_set(err, -EINVAL,
 				"plug-in '%s': a default that is not allowed: %s; mend its table",
 				path, why.msg);
+	}
+	return 0;
+}
+
+/* Counters are keys of reports, which take 32 of a stage. */
+static int judge_counters(const char *path, const struct mr_stage_desc *s, struct mr_err *err)
+{
+	for (uint32_t i = 0; i < s->counters_count; i++) {
+		const char *name = s->counters[i].name;
+		bool good = i < MR_STAGE_COUNTERS_MAX && name != NULL && name[0] != '\0' &&
+			s->counters[i].help != NULL &&
+			name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
+
+		for (uint32_t k = 0; good && k < i; k++)
+			good = strcmp(s->counters[k].name, name) != 0;
+		if (!good)
+			return mr_err_set(err, -EINVAL,
+				"plug-in '%s', stage '%s': counter %u: at most %u, each with a "
+				"help and a name of its own of a to z, 0 to 9 and _; mend its "
+				"table",
+				path, s->name, i, MR_STAGE_COUNTERS_MAX);
 	}
 	return 0;
 }
@@ -230,7 +257,13 @@ static int judge_stage(const struct mr_plugins *p, const struct mr_plugin_object
 			"plug-in '%s', stage '%s': its table says a packet per %s and its row per "
 			"%s; say the same in both",
 			o->path, s->name, mr_work_name(s->work), mr_work_name(row->work));
-	return judge_params(o->path, s, err);
+	if ((s->params == NULL && s->params_count > 0) ||
+		(s->counters == NULL && s->counters_count > 0))
+		return mr_err_set(err, -EINVAL,
+			"plug-in '%s', stage '%s': parameters or counters are counted, and there "
+			"is no table of them",
+			o->path, s->name);
+	return judge_params(o->path, s, err) < 0 ? err->code : judge_counters(o->path, s, err);
 }
 
 static int take_stages(const struct mr_plugins *p, struct mr_plugin_object *o, struct mr_err *err)

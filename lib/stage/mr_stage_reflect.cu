@@ -231,7 +231,6 @@ const struct mr_stage_desc mr_stage_desc_reflect = {
 	.help = "answer ARP, ICMP and ICMPv6 echo, neighbour discovery and UDP echo for addresses",
 	.id = MR_STAGE_reflect,
 	.work = MR_WORK_THREAD,
-	.in_place = true,
 	.params = reflect_params,
 	.params_count = MR_ARRAY_LEN(reflect_params),
 	.counters = reflect_counters,

@@ -49,7 +49,7 @@
 #include <jansson.h>
 
 #define MR_REPORT_EVIDENCE_MAX 96u
-#define MR_REPORT_COUNTERS_MAX 32u /* of one stage */
+#define MR_REPORT_COUNTERS_MAX MR_STAGE_COUNTERS_MAX
 
 struct mr_report_evidence {
 	char check[32];
