@@ -6,8 +6,9 @@
 #     sh deploy/package.sh FOLDER                     compile, and pack
 #     sh deploy/package.sh --prepared BUILD FOLDER    pack what a build folder has
 #
-# Works in a copy of the tree below FOLDER, which ends with it. Version and day are those of
-# meson.build. Exit status 0 only if there are packages.
+# Works in a copy of the tree in a folder of its own below FOLDER, which ends with it. FOLDER is
+# not in the tree, since all that is there is copied. Version and day are those of meson.build.
+# Exit status 0 only if there are packages.
 set -eu
 
 PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH
@@ -32,6 +33,9 @@ fi
 command -v dh >/dev/null || fail "debhelper is not installed: apt-get install debhelper"
 mkdir -p "$1"
 folder=$(realpath "$1")
+case $folder/ in
+"$source"/*) fail "$folder lies in the tree that is packed; name a folder outside of $source" ;;
+esac
 
 version=$(sed -n "s/^  version: '\(.*\)',\$/\1/p" "$source/meson.build")
 day=$(sed -n "s/^release_day = '\(.*\)'\$/\1/p" "$source/meson.build")
@@ -46,9 +50,9 @@ if [ -n "$prepared" ]; then
 	export MILLRACE_PREPARED="$prepared"
 fi
 
-copy=$folder/millrace-$version
-rm -rf "$copy"
-trap 'rm -rf "$copy"' EXIT
+work=$(mktemp -d "$folder/.millrace-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+copy=$work/millrace-$version
 mkdir "$copy"
 # Build folders in the tree are no part of it.
 (cd "$source" && find . -name .git -prune -o -name __pycache__ -prune -o -type d -exec test -d '{}/meson-private' \; -prune \
@@ -72,4 +76,5 @@ dpkg-buildpackage -us -uc -b ${prepared:+-d} >"$folder/build.log" 2>&1 || {
 	tail -40 "$folder/build.log" >&2
 	fail "dpkg-buildpackage failed; all of its words: $folder/build.log"
 }
+find "$work" -maxdepth 1 -type f -exec mv -f '{}' "$folder" ';'
 ls "$folder"/*.deb

@@ -6,11 +6,13 @@
 #include "mr_page.h"
 #include "mr_report.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -169,6 +171,31 @@ static enum mr_http_access ask(struct mr_http *h, struct MHD_Connection *c)
 	return access;
 }
 
+/*
+ * Without users a page of somebody else, in a browser on this machine, could ask in its own
+ * name if that name were made to mean this address (DNS rebinding); an address has no such name.
+ */
+static bool host_is_address(const struct mr_http *h, struct MHD_Connection *c)
+{
+	const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	char name[INET6_ADDRSTRLEN];
+	struct in6_addr ip;
+	bool bracketed;
+	size_t length;
+
+	if (h->users != NULL || h->listen.addr.any.sa_family == AF_UNIX || host == NULL)
+		return true;
+	bracketed = host[0] == '[';
+	host += bracketed ? 1 : 0;
+	length = strcspn(host, bracketed ? "]" : ":");
+	if (length >= sizeof(name))
+		return false;
+	memcpy(name, host, length);
+	name[length] = '\0';
+	return strcasecmp(name, "localhost") == 0 ||
+		inet_pton(bracketed ? AF_INET6 : AF_INET, name, &ip) == 1;
+}
+
 static enum MHD_Result answer(void *http, struct MHD_Connection *c, const char *url,
 	const char *method, const char *version, const char *upload, size_t *upload_bytes,
 	void **seen)
@@ -198,6 +225,10 @@ static enum MHD_Result answer(void *http, struct MHD_Connection *c, const char *
 			"name and password are needed\n", MHD_HTTP_HEADER_WWW_AUTHENTICATE,
 			"Basic realm=\"millrace\", charset=\"UTF-8\"");
 	}
+	if (!host_is_address(http, c))
+		return reply(c, MHD_HTTP_MISDIRECTED_REQUEST, "text/plain; charset=utf-8",
+			"ask by address or as localhost; other names need users (http.users)\n",
+			NULL, NULL);
 	if (!head && strcmp(method, MHD_HTTP_METHOD_GET) != 0)
 		return reply(c, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain; charset=utf-8",
 			"nothing can be changed here\n", MHD_HTTP_HEADER_ALLOW, "GET, HEAD");

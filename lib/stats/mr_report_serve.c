@@ -463,7 +463,7 @@ static json_t *buckets_json(const struct mr_hist *h)
 		if (h->bucket[i] > 0)
 			json_array_append_new(list,
 				json_pack("[I, I]",
-					(json_int_t)(bound < h->max_ns ? bound : h->max_ns),
+					(json_int_t)(bound < INT64_MAX ? bound : INT64_MAX),
 					(json_int_t)h->bucket[i]));
 	}
 	return list;

@@ -26,11 +26,17 @@ def modules(s):
     for program in ("node", "npm", "chromium"):
         if shutil.which(program) is None:
             raise Skipped(f"{program} is not installed")
-    if not (folder / "node_modules" / "playwright-core").is_dir():
-        argv = ["npm", "install", "--prefix", folder, "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", DRIVER]
-        r = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    if not (folder / "node_modules").is_dir():
+        # In place only once it is whole.
+        fetched = s.path / "npm"
+        argv = ["npm", "install", "--prefix", fetched, "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=0", DRIVER]
+        try:
+            r = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+        except subprocess.TimeoutExpired as late:
+            raise Skipped(f"npm does not fetch {DRIVER} within 30 s") from late
         if r.returncode != 0:
             raise Skipped(f"npm cannot fetch {DRIVER}: {r.stderr.strip().splitlines()[-1:]}")
+        shutil.move(fetched / "node_modules", folder / "node_modules")
     return folder
 
 

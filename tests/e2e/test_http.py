@@ -103,6 +103,22 @@ def it_tells_what_stats_tells(s):
 
 
 @case
+def a_name_that_was_made_to_mean_this_machine_is_not_answered(s):
+    port = free_port()
+    run = s.start(busy(f"127.0.0.1:{port}")).until_running()
+    wanted = {"localhost": 200, f"LOCALHOST:{port}": 200, "127.0.0.1": 200, f"[::1]:{port}": 200, "evil.example": 421,
+              f"evil.example:{port}": 421, "127.0.0.1.evil.example": 421, "::1": 421, "[evil]": 421, "a" * 200: 421}  # fmt: skip
+    for host, status in wanted.items():
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * PATIENCE)
+        c.putrequest("GET", "/api/v1/status", skip_host=True)
+        c.putheader("Host", host)
+        c.endheaders()
+        check_equal(c.getresponse().status, status, f"Host: {host}")
+        c.close()
+    stop(run)
+
+
+@case
 def the_buckets_of_the_status_are_those_of_its_latencies(s):
     port = free_port()
     run = s.start(busy(f"127.0.0.1:{port}")).until_running()
@@ -111,6 +127,10 @@ def the_buckets_of_the_status_are_those_of_its_latencies(s):
     buckets = status["latency_buckets"]["l0"]
     bounds = [b for b, _ in buckets]
     check_equal(bounds, sorted(set(bounds)), "order of the bounds")
+    # A bucket is the same one in the next report, whatever has become the longest time.
+    time.sleep(0.3)
+    later = [b for b, _ in json.loads(get(port, "/api/v1/status")[2])["latency_buckets"]["l0"]]
+    check(set(bounds) <= set(later), f"{bounds} became {later}")
     # The two are read one after the other while packets flow.
     told, held = status["lanes"][0]["latency_ns"]["count"], sum(n for _, n in buckets)
     check(0 < told <= held, f"{told} packets told, {held} in buckets")

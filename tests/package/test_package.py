@@ -83,15 +83,22 @@ class Overlay:
         if r.returncode != 0:
             told(["umount", self.at])
             raise Skipped(f"no overlay over this file system: {r.stderr.strip()}")
-        told(["mount", "-t", "proc", "proc", self.root / "proc"])
-        for name in ("dev", "sys"):
-            told(["mount", "--bind", f"/{name}", self.root / name])
-        told(["mount", "-t", "tmpfs", "none", self.root / "tmp"])
+        try:
+            told(["mount", "-t", "proc", "proc", self.root / "proc"])
+            for name in ("dev", "sys"):
+                told(["mount", "--bind", f"/{name}", self.root / name])
+                # Whatever comes after this deletes nothing of this machine's.
+                told(["mount", "-o", "remount,bind,ro", self.root / name])
+            told(["mount", "-t", "tmpfs", "none", self.root / "tmp"])
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
-        told(["umount", "-R", self.root])
-        told(["umount", self.at])
+        # Lazily, since a process that is left may still be in it.
+        told(["umount", "-R", "-l", self.root])
+        told(["umount", "-l", self.at])
 
     def run(self, *argv, status=0):
         r = subprocess.run(
@@ -152,7 +159,8 @@ def the_packages_are_clean_installed_upgraded_and_purged_without_a_trace(s):
     check("/usr/include/millrace/mr_stage.h" in sdk, f"no SDK in the package: {sdk}")
     with Overlay(s) as o:
         configuration = o.root / CONFIGURATION
-        check(not configuration.exists() and not millrace_of(o), "millrace is installed here already")
+        if configuration.exists() or millrace_of(o):
+            raise Skipped("millrace is installed on this machine")
         o.dpkg("-i", package(out, "millrace"), package(out, "millrace-dev"))
         check_equal(configuration.read_bytes(), (SOURCE / "config" / "millrace.yaml").read_bytes(), "the configuration")
         check_equal(len(millrace_of(o)), 2, f"user and group: {millrace_of(o)}")
