@@ -147,7 +147,7 @@ static void build_chain(struct slot *s, struct input *in, uint32_t stages)
 		build_params(c, param, s->raw);
 		if (param % 8 != 0)
 			build_table(c);
-		s->grows |= c->stage == MR_STAGE_reflect || c->stage == MR_STAGE_route;
+		s->grows |= c->stage < MR_STAGE_COUNT && !mr_stage_at(c->stage)->in_place;
 	}
 }
 
@@ -253,6 +253,9 @@ static void check_result(const struct slot *s, const struct mr_desc_in *all, uin
 	if (!s->raw && out->verdict == MR_DROP && out->arg >= MR_REASON_COUNT)
 		abort();
 	if (!s->raw && out->verdict == MR_TX && out->port >= MR_TX_MAX)
+		abort();
+	if (!s->grows && out->verdict != MR_DROP &&
+		(out->head < in->head || out->head + out->length > in->head + in->length))
 		abort();
 }
 
