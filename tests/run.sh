@@ -3,11 +3,11 @@
 #
 # Installs what is missing, builds, and runs the tests.
 #
-#     sh tests/run.sh [--quick] [--sanitize] [--fuzz] [--campaign] [-Doption=value ...]
+#     sh tests/run.sh [--quick] [--sanitize[=unit]] [--fuzz] [--campaign] [-Doption=value ...]
 #
 #     --quick      suites lint and unit only
 #     --sanitize   in addition a build with AddressSanitizer and UBSan and one with
-#                  ThreadSanitizer, each running the suites unit and e2e
+#                  ThreadSanitizer, each running the suites unit and e2e, or unit alone
 #     --fuzz       in addition a build with clang that runs the suite fuzz
 #     --campaign   the suite campaign too: hundreds of injected faults, and signals at
 #                  every step of bring-up; takes long
@@ -38,12 +38,13 @@ skipped=0
 for argument in "$@"; do
 	case $argument in
 	--quick) quick=yes ;;
-	--sanitize) sanitize=yes ;;
+	--sanitize) sanitize="--suite unit --suite e2e" ;;
+	--sanitize=unit) sanitize="--suite unit" ;;
 	--fuzz) fuzz=yes ;;
 	--campaign) campaign=yes ;;
 	-D*) options="$options $argument" ;;
 	*)
-		echo "usage: tests/run.sh [--quick] [--sanitize] [--fuzz] [--campaign] [-Doption=value ...]" >&2
+		echo "usage: tests/run.sh [--quick] [--sanitize[=unit]] [--fuzz] [--campaign] [-Doption=value ...]" >&2
 		exit 2
 		;;
 	esac
@@ -70,8 +71,8 @@ compile() {
 	elif [ $# != 0 ]; then
 		meson configure "$folder" "$@"
 	fi || return
-	# The fuzzers need little of the tree, which the test runner builds.
-	[ "$name" = fuzz ] || ninja -C "$folder"
+	# Single suites need little of the tree, which the test runner builds.
+	[ "$name" != plain ] || ninja -C "$folder"
 }
 
 # run_build NAME FOLDER SUITES OPTION...: compile, test, add to the counts. $launcher
@@ -126,7 +127,7 @@ sanitized() {
 		TSAN_OPTIONS=$TSAN_OPTIONS:suppressions=$source/tests/tsan.supp
 	export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS LSAN_OPTIONS
 
-	run_build "address sanitizer" "$build-asan" "--suite unit --suite e2e" \
+	run_build "address sanitizer" "$build-asan" "$sanitize" \
 		-Db_sanitize=address,undefined -Dcuda=disabled
 
 	# ThreadSanitizer of gcc 12 does not start where the kernel spreads addresses wide.
@@ -134,7 +135,7 @@ sanitized() {
 	works -fsanitize=thread || launcher="setarch $(uname -m) -R"
 	if works -fsanitize=thread; then
 		launcher="sh $source/tests/few_drivers.sh $launcher"
-		run_build "thread sanitizer" "$build-tsan" "--suite unit --suite e2e" \
+		run_build "thread sanitizer" "$build-tsan" "$sanitize" \
 			-Db_sanitize=thread -Dcuda=disabled
 	else
 		echo "run.sh: ThreadSanitizer does not start on this machine: its build is skipped" >&2
