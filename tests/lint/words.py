@@ -13,7 +13,7 @@ CODE = r"\.(c|h|cu)$"
 LIBRARY = r"^(lib|drivers)/.*\.(c|h|cu)$"
 NONE = r"^$"
 # Children that ask libraries which may end or block them.
-CHILDREN = r"^lib/path/mr_(probe_(live|nic)|root_hwloc)\.c$"
+CHILDREN = r"^lib/path/mr_(probe_(aside|live|nic)|root_hwloc)\.c$"
 
 ROWS = [
     (r"\b(TODO|FIXME|XXX|HACK)\b", r".", NONE, True, "finish it or leave it out"),
