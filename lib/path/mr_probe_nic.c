@@ -38,8 +38,8 @@ struct verbs {
 	int (*dereg_mr)(void *mr);
 };
 
-/* The first name in a folder of the NIC. */
-static bool first_in(struct mr_root *root, const char *bdf, const char *folder, char ret_name[64])
+bool mr_probe_nic_first(
+	struct mr_root *root, const char *bdf, const char *folder, char ret_name[64])
 {
 	struct mr_root_names names;
 	char path[256];
@@ -69,7 +69,7 @@ static void *open_pd(struct mr_root *root, struct verbs *v, const char *bdf)
 		!SYMBOL(lib, v->alloc_pd, "ibv_alloc_pd") ||
 		!SYMBOL(lib, v->reg_mr, "ibv_reg_mr") ||
 		!SYMBOL(lib, v->dereg_mr, "ibv_dereg_mr") ||
-		!first_in(root, bdf, "infiniband", name))
+		!mr_probe_nic_first(root, bdf, "infiniband", name))
 		return NULL;
 	if (!SYMBOL(lib, v->reg_dmabuf_mr, "ibv_reg_dmabuf_mr"))
 		v->reg_dmabuf_mr = NULL; /* an older library */
@@ -87,7 +87,7 @@ static void ask_pause(struct mr_root *root, const char *bdf, int fd)
 	char name[64];
 	int sock;
 
-	if (!first_in(root, bdf, "net", name) || strlen(name) >= sizeof(request.ifr_name))
+	if (!mr_probe_nic_first(root, bdf, "net", name) || strlen(name) >= sizeof(request.ifr_name))
 		return;
 	sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)

@@ -5,6 +5,10 @@
 
 #include "mr_root.h"
 
+/* The first name in a folder of the NIC's: net, infiniband. */
+bool mr_probe_nic_first(
+	struct mr_root *root, const char *bdf, const char *folder, char ret_name[64]);
+
 void mr_probe_say(int fd, const char *key, long long value);
 
 void mr_probe_child_gpu(const char *bdf, int fd);

@@ -3,6 +3,7 @@
 
 #include "mr_ethtool.h"
 #include "mr_parse.h"
+#include "mr_probe_priv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,30 +19,13 @@ static const char *const names[] = {
 	[MR_PROOF_NIC_STALLED_WRITES] = "outbound_pci_stalled_wr_events",
 };
 
-/* The name of the NIC's network interface. */
-static bool find_interface(struct mr_root *root, const char *bdf, char ret_name[64])
-{
-	struct mr_root_names list;
-	char path[96];
-	bool found;
-
-	snprintf(path, sizeof(path), "sys/bus/pci/devices/%.32s/net", bdf);
-	if (mr_root_list(root, path, &list) != 0)
-		return false;
-	found = list.count > 0;
-	if (found)
-		snprintf(ret_name, 64, "%.63s", list.name[0]);
-	mr_root_names_free(&list);
-	return found;
-}
-
 static void read_live(struct mr_root *root, const char *bdf, struct mr_proof_nic *ret)
 {
 	struct mr_ethtool_counter c[MR_PROOF_NIC_COUNTERS];
 	char interface[64];
 	int rc;
 
-	if (!find_interface(root, bdf, interface)) {
+	if (!mr_probe_nic_first(root, bdf, "net", interface)) {
 		snprintf(ret->why, sizeof(ret->why), "%.32s has no network interface to ask", bdf);
 		return;
 	}

@@ -418,19 +418,20 @@ static void sample_all(struct mr_bench *b)
 			}
 }
 
+static const struct mr_bench_about somewhere = {.version = "1",
+	.revision = "r",
+	.date = "d",
+	.cpu = "c",
+	.kernel = "k",
+	.topology = "t",
+	.cores = 1,
+	.provider = "sim",
+	.guard = "unavailable"};
+
 static void the_report_advises_what_is_fastest_and_misses_what_was_not_measured(void **state)
 {
 	struct mr_bench_settings set = settings();
-	struct mr_bench_about about = {.version = "1",
-		.revision = "r",
-		.date = "d",
-		.cpu = "c",
-		.kernel = "k",
-		.topology = "t",
-		.cores = 1,
-		.provider = "sim",
-		.guard = "unavailable",
-		.stopped = "a \"signal\""};
+	struct mr_bench_about about = somewhere;
 	struct mr_bench b;
 	const json_t *cell;
 	json_t *j;
@@ -438,6 +439,7 @@ static void the_report_advises_what_is_fastest_and_misses_what_was_not_measured(
 	size_t i;
 
 	(void)state;
+	about.stopped = "a \"signal\"";
 	assert_int_equal(mr_bench_new(&set, &b, NULL), 0);
 	sample_all(&b);
 	j = mr_bench_json(&b, &about);
@@ -475,14 +477,7 @@ static void paths_are_compared_round_by_round(void **state)
 {
 	static const double speed[] = {1e6, 2e6, 1e7};
 	struct mr_bench_settings set = settings();
-	struct mr_bench_about about = {.version = "1",
-		.revision = "r",
-		.date = "d",
-		.cpu = "c",
-		.kernel = "k",
-		.topology = "t",
-		.provider = "sim",
-		.guard = "unavailable"};
+	struct mr_bench_about about = somewhere;
 	struct mr_bench b;
 	const json_t *advice;
 	double ratios[MR_BENCH_REPEATS_MAX];
