@@ -26,15 +26,15 @@ static int ask(int sock, const char *ifname, void *data)
 
 static int count_all(int sock, const char *ifname, uint32_t *ret_count)
 {
-	struct {
+	union {
 		struct ethtool_sset_info info;
-		uint32_t counts[1];
+		unsigned char room[sizeof(struct ethtool_sset_info) + sizeof(uint32_t)];
 	} set = {.info = {.cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1ull << ETH_SS_STATS}};
 	int rc = ask(sock, ifname, &set);
 
 	if (rc < 0)
 		return rc;
-	*ret_count = set.info.sset_mask != 0 ? set.counts[0] : 0;
+	*ret_count = set.info.sset_mask != 0 ? set.info.data[0] : 0;
 	return *ret_count > 0 && *ret_count <= COUNTERS_MAX ? 0 : -EOPNOTSUPP;
 }
 
