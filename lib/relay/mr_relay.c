@@ -124,7 +124,7 @@ void mr_relay_loop(struct mr_relay *r)
 	while (lane->state != MR_LANE_HALT) {
 		uint64_t then = clock.now;
 
-		mr_lane_books(lane, &clock, mr_relay_moves(r) + mr_lane_moves(lane, then));
+		mr_lane_books(lane, &clock, mr_relay_moves(r) + mr_relay_lane_moves(lane, then));
 	}
 	mr_lane_end(lane);
 }

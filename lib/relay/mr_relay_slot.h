@@ -10,10 +10,13 @@
 #include "mr_lane_turn.h"
 #include "mr_relay.h"
 
-/* Whether rx gave a slot that the relay has not given on. */
+/* Whether rx gave a slot that the relay has not given on, and may: none from a withheld one on. */
 static inline bool mr_relay_waits(const struct mr_relay *r)
 {
-	return r->kernel.head != r->lane->ring.head;
+	const struct mr_ring *from = &r->lane->ring;
+
+	return r->kernel.head != from->head &&
+		!(from->withholds && r->kernel.head == from->withheld);
 }
 
 /* What the lane keeps of slot number seq. */
@@ -38,6 +41,21 @@ void mr_relay_results(struct mr_relay *r);
 
 /* mr_relay_moves does what there is to do in one turn; returns how many packets moved. */
 uint32_t mr_relay_moves(struct mr_relay *r);
+
+/*
+ * mr_relay_lane_moves is mr_lane_moves for a relay's lane, whose slots may be out and hold
+ * nothing: that the ring is full does not show in the count of the slot to open next.
+ */
+static inline uint32_t mr_relay_lane_moves(struct mr_lane *lane, uint64_t now)
+{
+	uint32_t moved = mr_tx_poll(&lane->tx, now);
+
+	if (MR_UNLIKELY(lane->state != MR_LANE_RUN))
+		return moved;
+	return moved +
+		(mr_ring_full(&lane->ring) ? mr_rx_poll_open(&lane->rx, now)
+					   : mr_rx_poll(&lane->rx, now));
+}
 
 /* mr_relay_return hands that slot itself back: tx finds it done. */
 void mr_relay_return(struct mr_relay *r);

@@ -39,6 +39,8 @@ struct mr_ring {
 	uint32_t head;     /* number of the open slot, or of the next to open */
 	uint32_t tail;     /* number of the oldest slot not yet released */
 	bool tx_positions; /* slots carry them: MR_SLOT_BYTES_TX(batch) */
+	bool withholds;    /* some slot was withheld, */
+	uint32_t withheld; /* number of the first one */
 };
 
 /*
@@ -132,6 +134,9 @@ static inline void mr_ring_give(struct mr_ring *r, uint32_t count, uint8_t rx_po
 /* mr_ring_withhold takes the open slot out of use for good: it is never seen, never done. */
 static inline void mr_ring_withhold(struct mr_ring *r)
 {
+	if (!r->withholds)
+		r->withheld = r->head;
+	r->withholds = true;
 	r->head += 1;
 }
 

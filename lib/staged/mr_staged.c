@@ -209,7 +209,7 @@ void mr_staged_loop(struct mr_staged *s)
 	while (lane->state != MR_LANE_HALT) {
 		uint64_t then = clock.now;
 
-		mr_lane_books(lane, &clock, mr_staged_moves(s) + mr_lane_moves(lane, then));
+		mr_lane_books(lane, &clock, mr_staged_moves(s) + mr_relay_lane_moves(lane, then));
 	}
 	mr_lane_end(lane);
 }

@@ -147,7 +147,7 @@ static uint32_t turn(struct world *w)
 {
 	uint32_t moved = w->staged ? mr_staged_moves(&w->hop) : mr_relay_moves(&w->hop.relay);
 
-	return moved + mr_lane_moves(&w->lane, 0);
+	return moved + mr_relay_lane_moves(&w->lane, 0);
 }
 
 /* What the kernel answers for packet i of a slot. */
@@ -422,6 +422,75 @@ static void frames_without_a_buffer_to_leave_in_are_dropped_by_name(void **state
 	}
 }
 
+/* Slots that no frame found a buffer for are out as others are: none is opened over them. */
+static void slots_without_frames_fill_the_ring_as_others_do(void **state)
+{
+	struct rte_mbuf *kept[BUFFERS];
+
+	(void)state;
+	/* The last frame's slot full, and one frame short of it. */
+	for (uint32_t less = 0; less < 2; less++) {
+		struct world *w = open_world(false, false, true);
+		uint32_t offered = (SLOTS + 1) * BATCH - less;
+
+		w->lane.rx.workers = SLOTS + 1; /* a part of a slot is given at once */
+		assert_int_equal(rte_pktmbuf_alloc_bulk(env.tx_pool, kept, BUFFERS), 0);
+		for (uint32_t n = 0; n < offered; n++)
+			send_frame(n);
+		for (uint32_t i = 0; i < SLOTS + 2; i++) {
+			turn(w);
+			assert_in_range(mr_ring_outstanding(&w->lane.ring), 0, SLOTS);
+		}
+		assert_int_equal(mr_ring_outstanding(&w->lane.ring), SLOTS);
+		assert_int_equal(rte_ring_count(env.in), BATCH - less);
+		assert_int_equal(w->lane.counters.c[MR_C_tx_drop_no_buffer], SLOTS * BATCH);
+		run(w, offered, NULL);
+		rte_pktmbuf_free_bulk(kept, BUFFERS);
+		close_world(w);
+	}
+}
+
+static int flush_fails_the_second_time(void *times)
+{
+	return ++*(uint32_t *)times == 2 ? -EIO : 0;
+}
+
+/* What its buffers held before could be read if the kernel saw the slot, or one behind it. */
+static void no_slot_is_given_on_from_the_one_that_was_not_flushed(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < MR_ARRAY_LEN(ways); k++) {
+		struct world *w = open_world(ways[k].gathers, ways[k].scatters, ways[k].moves);
+		uint32_t times = 0;
+
+		if (ways[k].gathers) { /* not flushed: the copy's stream orders its frames */
+			close_world(w);
+			continue;
+		}
+		w->lane.rx.flush = flush_fails_the_second_time;
+		w->lane.rx.flush_arg = &times;
+		mr_lane_link(&w->lane);
+		for (uint32_t n = 0; n < 3 * BATCH; n++)
+			send_frame(n);
+		run(w, BATCH, NULL);
+		for (uint32_t i = 0; i < 8; i++) {
+			turn(w);
+			assert_false(serve(w, NULL));
+		}
+		assert_int_equal(times, 3);
+		assert_int_equal(w->hop.relay.kernel.head, 1);
+		assert_int_equal(w->lane.counters.c[MR_C_tx_packets], BATCH);
+		assert_int_equal(mr_lane_in_flight(&w->lane), 2 * BATCH);
+		/* As the end of the process, with the books in order. */
+		for (uint32_t i = 1; i < 3; i++) {
+			rte_pktmbuf_free_bulk(w->notes[i].mbufs, BATCH);
+			w->notes[i].count = 0;
+		}
+		w->lane.counters.c[MR_C_tx_drop_stalled] += 2 * BATCH;
+		close_world(w);
+	}
+}
+
 /* A slot that is done is not sent before its frames are back. */
 static void a_staged_slot_waits_for_its_copy_back(void **state)
 {
@@ -437,7 +506,7 @@ static void a_staged_slot_waits_for_its_copy_back(void **state)
 	assert_int_equal(w->seq, 1);
 	/* Done, but nobody has asked for the copy: the lane's turn alone sends nothing. */
 	for (int i = 0; i < 100; i++)
-		mr_lane_moves(&w->lane, 0);
+		mr_relay_lane_moves(&w->lane, 0);
 	assert_int_equal(mr_load_acquire(copied), before);
 	assert_int_equal(rte_ring_count(env.out), 0);
 	run(w, 1, NULL);
@@ -483,6 +552,8 @@ int main(void)
 		cmocka_unit_test(
 			packed_frames_move_little_else_and_no_result_may_lie_beside_its_frame),
 		cmocka_unit_test(frames_without_a_buffer_to_leave_in_are_dropped_by_name),
+		cmocka_unit_test(slots_without_frames_fill_the_ring_as_others_do),
+		cmocka_unit_test(no_slot_is_given_on_from_the_one_that_was_not_flushed),
 		cmocka_unit_test(a_staged_slot_waits_for_its_copy_back),
 	};
 	char *eal[] = {"test_relay", "--no-huge", "--no-pci", "-m", "64", "--no-telemetry",
