@@ -21,10 +21,13 @@
  * batch, and where a tx port is a net_ring, what the lanes that receive from it can
  * hold of it, with a cache that is one and a half times full for each.
  *
+ * A net_ring's queues hold 1024 packets, whatever its tx_ring says.
+ *
  * The plan shows that sum and refuses fewer. tests/load/load_pool.c reaches it.
  *
  * A buffer is headroom plus the longest frame of the receiving port, from a PCI port at
- * least 2048 bytes. A lane whose
+ * least 2048 bytes. What a lane receives from a net_ring lies in buffers of other lanes, so
+ * results there have the room of the smallest of them. A lane whose
  * receiving port takes longer frames than one of its sending ports is refused,
  * because such a frame would be lost at the far end of the lane.
  *

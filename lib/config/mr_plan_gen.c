@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define FLOOR_NAME "mr-floor"
-#define RING_SLOTS 1024u /* of a net_ring: what a loop in memory holds */
 #define CACHE 256u
 #define CACHE_HELD (CACHE * 3 / 2)
 #define THREADS 3u     /* sender, sink, and the control thread that fills receive rings */
@@ -239,7 +238,7 @@ static void plan_pool(struct gen_work *g)
 	uint32_t frame_max = 0;
 
 	for (uint32_t i = 0; i < p->ports_count; i++) {
-		buffers += p->ports[i].rx_ring + p->ports[i].tx_ring + RING_SLOTS;
+		buffers += p->ports[i].rx_ring + p->ports[i].tx_ring + MR_NET_RING_SLOTS;
 		if (p->ports[i].frame_max > frame_max)
 			frame_max = p->ports[i].frame_max;
 	}

@@ -48,13 +48,20 @@ static MR_PRINTF(3, 4) void add(struct sum *s, uint64_t buffers, const char *fmt
 	va_end(args);
 }
 
+/* What a queue of a port that is sent to may hold. */
+static uint32_t tx_slots(const struct mr_plan_port *p)
+{
+	return mr_plan_is_net_ring(p) && p->tx_ring < MR_NET_RING_SLOTS ? MR_NET_RING_SLOTS
+									: p->tx_ring;
+}
+
 /* In front of the ports that a lane sends to. */
 static uint64_t rests_at_ports(const struct mr_plan *p, const struct mr_plan_lane *l)
 {
 	uint64_t n = 0;
 
 	for (uint32_t t = 0; t < l->tx_count; t++)
-		n += p->ports[l->tx[t].port].tx_ring + l->tx[t].backlog;
+		n += tx_slots(&p->ports[l->tx[t].port]) + l->tx[t].backlog;
 	return n;
 }
 
@@ -80,7 +87,7 @@ static void add_travels(const struct mr_plan *p, struct sum *s, uint32_t cache, 
 
 	seen[from] = true;
 	for (uint32_t t = 0; t < l->tx_count; t++) {
-		if (strncmp(p->ports[l->tx[t].port].device, "net_ring", 8) != 0)
+		if (!mr_plan_is_net_ring(&p->ports[l->tx[t].port]))
 			continue;
 		for (uint32_t i = 0; i < p->lanes_count; i++) {
 			const struct mr_plan_lane *r = &p->lanes[i];
@@ -97,9 +104,13 @@ static void add_travels(const struct mr_plan *p, struct sum *s, uint32_t cache, 
 
 static void name_ports(const struct mr_plan *p, const struct mr_plan_lane *l, struct sum *s)
 {
-	for (uint32_t t = 0; t < l->tx_count && t < 4; t++)
-		add(s, 0, " + tx_ring %u + backlog %u", p->ports[l->tx[t].port].tx_ring,
+	for (uint32_t t = 0; t < l->tx_count && t < 4; t++) {
+		const struct mr_plan_port *to = &p->ports[l->tx[t].port];
+
+		add(s, 0, " + %s %u + backlog %u",
+			tx_slots(to) != to->tx_ring ? "net_ring" : "tx_ring", tx_slots(to),
 			l->tx[t].backlog);
+	}
 	if (l->tx_count > 4)
 		add(s, 0, " + the same of %u more", l->tx_count - 4);
 }
@@ -150,6 +161,48 @@ static bool all_in_place(const struct mr_plan_lane *l)
 	return all;
 }
 
+static void plan_element(struct mr_plan *p, struct mr_plan_lane *l)
+{
+	const struct mr_plan_port *port = &p->ports[l->rx_port];
+
+	l->element_bytes = MR_ALIGN_UP(
+		MR_HEADROOM + (port->split_bytes != 0 ? port->split_bytes : frame_room(port)),
+		MR_UNIT);
+	l->room = l->element_bytes;
+}
+
+/* A net_ring's frames lie in the buffers of who sent them; true: some lane's room shrank. */
+static bool hand_on_room(struct mr_plan *p, const struct mr_plan_lane *l)
+{
+	uint32_t room = mr_plan_lane_moves(l) ? l->element_bytes : l->room;
+	bool changed = false;
+
+	for (uint32_t t = 0; t < l->tx_count; t++)
+		for (uint32_t i = 0; i < p->lanes_count; i++) {
+			struct mr_plan_lane *r = &p->lanes[i];
+
+			if (!mr_plan_is_net_ring(&p->ports[l->tx[t].port]) || r->room <= room ||
+				r->rx_port != l->tx[t].port || r->rx_queue != l->tx[t].queue)
+				continue;
+			r->room = room;
+			changed = true;
+		}
+	return changed;
+}
+
+static void plan_rooms(struct mr_plan *p)
+{
+	bool changed = true;
+
+	for (uint32_t i = 0; i < p->lanes_count; i++)
+		plan_element(p, &p->lanes[i]);
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < p->lanes_count; i++)
+			changed |= hand_on_room(p, &p->lanes[i]);
+	}
+}
+
 static void plan_pool(struct mr_plan_work *w, uint32_t lane)
 {
 	const struct mr_config_lane *c = &w->cfg->lanes[lane];
@@ -158,10 +211,6 @@ static void plan_pool(struct mr_plan_work *w, uint32_t lane)
 	char key[64];
 	char hint[96];
 
-	l->element_bytes = MR_ALIGN_UP(
-		MR_HEADROOM + (port->split_bytes != 0 ? port->split_bytes : frame_room(port)),
-		MR_UNIT);
-	l->room = l->element_bytes;
 	l->cache = cache_size(l->batch);
 	l->reserve = l->tick_us > 0 ? l->batch : 0;
 	l->buffers_min = add_up(w->plan, lane);
@@ -269,6 +318,7 @@ void mr_plan_pools(struct mr_plan_work *w)
 	/* Sums over things that were refused would only mislead. */
 	if (w->ps->count > 0)
 		return;
+	plan_rooms(w->plan);
 	for (uint32_t i = 0; i < w->plan->lanes_count; i++)
 		plan_pool(w, i);
 	if (w->ps->count > 0)

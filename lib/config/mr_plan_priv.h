@@ -11,8 +11,11 @@
 
 #include "mr_plan.h"
 
+#include <string.h>
+
 #define MR_PLAN_NONE UINT32_MAX
-#define MR_PORT_ARGS_MAX 440u /* of a NIC, behind --allow= and its address */
+#define MR_PORT_ARGS_MAX 440u   /* of a NIC, behind --allow= and its address */
+#define MR_NET_RING_SLOTS 1024u /* of each ring of a net_ring, whatever is asked for */
 
 struct mr_plan_work {
 	const struct mr_config *cfg;
@@ -20,6 +23,12 @@ struct mr_plan_work {
 	struct mr_plan *plan;
 	struct mr_problems *ps;
 };
+
+/* Whether what is sent to a port is received from it, in the same buffers. */
+static inline bool mr_plan_is_net_ring(const struct mr_plan_port *p)
+{
+	return strncmp(p->device, "net_ring", 8) == 0;
+}
 
 /* mr_plan_refuse adds a problem at the line of key. */
 void mr_plan_refuse(struct mr_plan_work *w, const char *key, const char *hint, const char *fmt, ...)

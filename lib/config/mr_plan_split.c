@@ -42,7 +42,7 @@ static void check_lane(struct mr_plan_work *w, uint32_t lane, const char *key)
 		struct mr_plan_port *to = &w->plan->ports[l->tx[t].port];
 
 		to->sends_parts = true;
-		if (strncmp(to->device, "net_ring", 8) == 0)
+		if (mr_plan_is_net_ring(to))
 			mr_plan_refuse(w, key, "leave split out, or send to another port",
 				"port '%s' would hand on frames in two parts, which no lane takes",
 				to->name);

@@ -142,14 +142,46 @@ static void pool_counts_what_other_lanes_hold_of_it(void **state)
 		0);
 	/* Each frees with a cache of the pool's size, one and a half times full. */
 	assert_string_equal(plan.lanes[0].sum,
-		"rx_ring 128 + slots 8 x batch 32 + tx_ring 128 + backlog 128 + shed burst 64 + "
-		"control cache 64 + lane l1 416 + lane l2 432 + lane l3 240 = 1856");
+		"rx_ring 128 + slots 8 x batch 32 + net_ring 1024 + backlog 128 + shed burst 64 + "
+		"control cache 64 + lane l1 1312 + lane l2 1328 + lane l3 240 = 4544");
 	assert_string_equal(plan.lanes[2].sum,
-		"rx_ring 128 + slots 2 x batch 8 + tx_ring 128 + backlog 128 + shed burst 64 + "
-		"control cache 32 + lane l3 192 = 688");
+		"rx_ring 128 + slots 2 x batch 8 + net_ring 1024 + backlog 128 + shed burst 64 + "
+		"control cache 32 + lane l3 192 = 1584");
 	assert_string_equal(plan.lanes[3].sum,
 		"rx_ring 128 + slots 2 x batch 8 + tx_ring 64 + backlog 64 + control cache 32 = "
 		"304");
+}
+
+/* Frames of a ring lie in the buffers of who received them, however long the ring's may be. */
+static void a_lane_behind_a_ring_has_the_room_of_the_buffers_that_it_gets(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	for (int moves = 0; moves < 2; moves++) {
+		snprintf(text, sizeof(text),
+			"devices: [{name: g0, device: sim, region: 512MiB}]\n"
+			"ports:\n"
+			"  - {name: p0, device: net_null0}\n"
+			"  - {name: p1, device: net_ring0, mtu: 2000}\n"
+			"  - {name: p2, device: net_ring1, mtu: 9000}\n"
+			"  - {name: p3, device: net_null1, mtu: 9000}\n"
+			"lanes:\n"
+			"  - {name: l2, rx: {port: p2, queue: 0}, core: any, device: g0,\n"
+			"     tx: [{port: p3, queue: 0}], path: [direct]}\n"
+			"  - {name: l1, rx: {port: p1, queue: 0}, core: any, device: g0,\n"
+			"     tx: [{port: p2, queue: 0}], %s}\n"
+			"  - {name: l0, rx: {port: p0, queue: 0}, core: any, device: g0,\n"
+			"     tx: [{port: p1, queue: 0}], path: [direct]}\n",
+			moves ? "path: [direct], tx_path: [pinned]" : "path: [direct]");
+		assert_int_equal(build(text), 0);
+		assert_int_equal(plan.lanes[2].room, 1664);
+		assert_int_equal(plan.lanes[1].room, 1664);
+		/* A lane that moves frames sends them on in buffers of its own. */
+		assert_int_equal(plan.lanes[0].room, moves ? plan.lanes[1].element_bytes : 1664);
+		assert_int_equal(plan.lanes[1].element_bytes, 2176);
+		assert_int_equal(plan.lanes[0].element_bytes, 9152);
+	}
 }
 
 /*
@@ -904,6 +936,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(pool_is_the_sum_of_all_places, setup),
 		cmocka_unit_test_setup(pool_counts_what_other_lanes_hold_of_it, setup),
+		cmocka_unit_test_setup(
+			a_lane_behind_a_ring_has_the_room_of_the_buffers_that_it_gets, setup),
 		cmocka_unit_test_setup(largest_lane_fits_its_types, setup),
 		cmocka_unit_test_setup(pools_of_a_region_do_not_overlap, setup),
 		cmocka_unit_test_setup(region_hint_suffices, setup),
