@@ -5,9 +5,27 @@
 #include <errno.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * EAL's own threads (telemetry, interrupts) take the CPUs that the process may use and no lcore
+ * does, and that would be just those of the lanes. Without any they take the lcore's.
+ */
+static void keep_off_lanes(const struct mr_plan *p)
+{
+	cpu_set_t cpus;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
+		return;
+	for (uint32_t i = 0; i < p->lanes_count; i++)
+		if (p->lanes[i].core >= 0)
+			CPU_CLR((size_t)p->lanes[i].core, &cpus);
+	if (CPU_COUNT(&cpus) > 0)
+		(void)sched_setaffinity(0, sizeof(cpus), &cpus);
+}
 
 static int eal_up(struct mr_setup *s, struct mr_err *err)
 {
@@ -27,6 +45,7 @@ static int eal_up(struct mr_setup *s, struct mr_err *err)
 	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 	for (uint32_t i = 0; i < s->plan->eal_args_count; i++)
 		argv[argc++] = (char *)s->plan->eal_args[i];
+	keep_off_lanes(s->plan);
 	if (rte_eal_init(argc, argv) < 0)
 		/* Not every way to fail sets rte_errno. */
 		return mr_err_set(err, rte_errno > 0 ? -rte_errno : -EIO,
