@@ -19,6 +19,7 @@
 #define PAGE_BYTES 49u
 #define EAL_BYTES (512u << 10) /* its other files */
 #define EAL_FILES 8u
+#define ELSEWHERE "; RUNTIME_DIRECTORY=FOLDER in the environment names another place"
 
 static int make_folder(const char *dir, const char *name, struct mr_err *err)
 {
@@ -32,8 +33,8 @@ static int make_folder(const char *dir, const char *name, struct mr_err *err)
 	if (rc == 0 || rc == EEXIST)
 		return 0;
 	return mr_err_set(err, -rc,
-		"the runtime directory '%s' of instance '%s' cannot be made: %s", dir, name,
-		strerror(rc));
+		"the runtime directory '%s' of instance '%s' cannot be made: %s" ELSEWHERE, dir,
+		name, strerror(rc));
 }
 
 /* EAL does not look whether its files have room, and dies of SIGBUS where they have not. */
@@ -50,12 +51,14 @@ static int check_room(const struct mr_setup *s, struct mr_err *err)
 		return 0;
 	if (fs.f_blocks != 0 && (uint64_t)fs.f_bavail * fs.f_frsize < need)
 		return mr_err_set(err, -ENOSPC,
-			"the runtime directory '%s' has room for %llu KiB, and DPDK needs %llu",
+			"the runtime directory '%s' has room for %llu KiB, and DPDK needs "
+			"%llu" ELSEWHERE,
 			s->dir, (unsigned long long)fs.f_bavail * fs.f_frsize >> 10,
 			(unsigned long long)need >> 10);
 	if (fs.f_files != 0 && fs.f_favail < EAL_FILES)
 		return mr_err_set(err, -ENOSPC,
-			"the runtime directory '%s' has room for %llu files, and DPDK needs %u",
+			"the runtime directory '%s' has room for %llu files, and DPDK needs "
+			"%u" ELSEWHERE,
 			s->dir, (unsigned long long)fs.f_favail, EAL_FILES);
 	return 0;
 }

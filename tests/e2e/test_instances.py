@@ -260,7 +260,7 @@ def a_runtime_directory_without_room_is_named(s):
         with Disk(s, options) as disk:
             r = s.run(endless(), status=FAILURE)
             said = complaints(r.stderr)
-            check(len(said) == 1 and says in said[0], f"{options}: sentences: {r.stderr}")
+            check(len(said) == 1 and says in said[0] and "; RUNTIME_DIRECTORY=" in said[0], f"{options}: sentences: {r.stderr}")
             check_equal(list(disk.path.glob("dpdk/*")), [], f"{options}: left behind")
     with Disk(s, "size=4m"):
         s.run(endless(), "--duration", "0.1", reason="duration")
