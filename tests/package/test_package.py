@@ -18,48 +18,14 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+from debian import CONFIGURATION, another, build, package, told  # noqa: E402
 from harness import SOURCE, Skipped, case, check, check_equal, config, lane, main  # noqa: E402
 
 CLONE_NEWNS = 0x20000
-CONFIGURATION = "etc/millrace/millrace.yaml"
 # What the package manager and its triggers keep for themselves.
 BOOKS = re.compile(r"var/lib/dpkg/|var/log/(dpkg|alternatives)|var/cache/(man|ldconfig)/|etc/(passwd|group|g?shadow)-$|etc/\.pwd\.lock|dev/")
 # Of the flags that a package build adds, a build folder need not have any.
 OF_FLAGS = "hardening-no-bindnow,hardening-no-fortify-functions"
-
-
-def told(argv, **more):
-    r = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
-    check_equal(r.returncode, 0, f"status of {argv}: {r.stdout[-3000:]}{r.stderr[-3000:]}")
-    return r.stdout
-
-
-def build(s):
-    if shutil.which("dh") is None or shutil.which("lintian") is None:
-        raise Skipped("debhelper or lintian is not installed")
-    options = json.loads(told(["meson", "introspect", "--buildoptions", s.others[0]]))
-    if next(o["value"] for o in options if o["name"] == "prefix") != "/usr":
-        raise Skipped("the build folder's prefix is not /usr: meson configure BUILD -Dprefix=/usr")
-    out = s.path / "packages"
-    told(["sh", SOURCE / "deploy" / "package.sh", "--prepared", s.others[0], out], env={**os.environ, "DEB_BUILD_OPTIONS": "noautodbgsym"})
-    return out
-
-
-def package(out, name):
-    return next(out.glob(f"{name}_*.deb"))
-
-
-def another(out, name, version, change=None):
-    """The same package with another version, and another configuration if so wanted."""
-    tree = out / f"{name}-{version}"
-    told(["dpkg-deb", "-R", package(out, name), tree])
-    control = tree / "DEBIAN" / "control"
-    control.write_text(re.sub(r"^Version: .*$", f"Version: {version}", control.read_text(), flags=re.M))
-    if change:
-        path = tree / CONFIGURATION
-        path.write_text(path.read_text() + change)
-    told(["dpkg-deb", "-Zgzip", "-z1", "-b", tree, out / f"{name}-{version}.deb"])
-    return out / f"{name}-{version}.deb"
 
 
 class Overlay:

@@ -24,7 +24,6 @@ from harness import PATIENCE, Failed, Skipped, check
 
 MODULES = ("irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci")
 DRIVERS = ("bus_vdev", "bus_pci", "mempool_ring", "net_e1000", "net_vmxnet3")
-BOOT_S = 40  # boots alone in 5 s; a boot that hangs is tried once more
 NIC, BAR = "0000:00:03.0", "0000:00:04.0"
 
 INIT = """#!/bin/busybox sh
@@ -172,6 +171,8 @@ IOMMU = ["-device", "intel-iommu,caching-mode=on,intremap=on,aw-bits=48"]
 class Machine:
     """One boot. devices are QEMU's arguments for the PCI side; None: NIC and BAR at bus 0."""
 
+    boot_s = 40  # boots alone in 5 s; a boot that hangs is tried once more
+
     def __init__(self, parts, path, nics=("e1000e",), bar_mib=64, iommu="on", devices=None, memory=640):
         self.path = path
         path.mkdir()
@@ -214,7 +215,7 @@ class Machine:
             )
             self.ready = threading.Event()
             threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
-            if self.ready.wait(BOOT_S * PATIENCE) and self.process.poll() is None:
+            if self.ready.wait(self.boot_s * PATIENCE) and self.process.poll() is None:
                 break
             print(f"     boot {attempt} failed: {self.console()[-300:]}", flush=True)
             self.process.kill()
