@@ -139,6 +139,7 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 	for (uint32_t i = 0; i < l->stages_count; i++) {
 		dev->chain[i].stage = (uint16_t)l->stages[i].desc->id;
 		dev->chain[i].counter_base = (uint16_t)l->stages[i].counter_base;
+		dev->flags |= l->stages[i].desc->timed ? MR_LANE_TIMED : 0;
 		memcpy(dev->chain[i].params[0], l->stages[i].params, MR_PARAM_BYTES);
 	}
 	return rc == 0 ? mr_gpu_tables_make(g, l, run, dev, err) : rc;

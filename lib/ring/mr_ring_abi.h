@@ -155,9 +155,11 @@ struct mr_lane_dev {
 	uint32_t first_seq; /* number of the first slot */
 	uint32_t chain_len;
 	uint32_t tx_region_units;
-	uint32_t spare;
+	uint32_t flags; /* MR_LANE_TIMED or 0 */
 	struct mr_chain_dev chain[MR_CHAIN_MAX];
 };
+
+#define MR_LANE_TIMED 2u /* a stage asks for the time */
 
 /* Block b of the grid is worker map[b].worker of lane map[b].lane. */
 struct mr_worker_map {

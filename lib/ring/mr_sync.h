@@ -70,6 +70,16 @@ MR_HD uint64_t mr_load_relaxed_u64(const uint64_t *p)
 #endif
 }
 
+/* mr_swap_u64 puts `then` where `now` is, in one step, and tells whether it was there; relaxed. */
+MR_HD int mr_swap_u64(uint64_t *p, uint64_t now, uint64_t then)
+{
+#if defined(__CUDA_ARCH__)
+	return atomicCAS_system((unsigned long long *)p, now, then) == now;
+#else
+	return __atomic_compare_exchange_n(p, &now, then, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+#endif
+}
+
 MR_HD void mr_sync_fence(void)
 {
 #if defined(__CUDA_ARCH__)

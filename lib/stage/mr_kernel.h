@@ -92,6 +92,7 @@ struct mr_worker {
 	uint32_t beat;
 	uint32_t polls;
 	uint32_t done;       /* slots completed */
+	uint64_t now_ns;     /* clock at the slot in hand, or 0; every thread's own copy */
 	uint32_t generation; /* of the parameters; every thread's own copy */
 };
 
@@ -412,6 +413,7 @@ MR_HD struct mr_ctx mr_kernel_ctx(
 	ctx.state = (void *)(uintptr_t)c->state;
 	ctx.shared = (void *)(uintptr_t)c->shared;
 	ctx.counters = w->acc + c->counter_base;
+	ctx.now_ns = w->now_ns;
 	ctx.rank = rank;
 	ctx.size = size;
 	return ctx;
@@ -545,6 +547,7 @@ MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l,
 	w->polls = 0;
 	w->done = 0;
 	w->generation = 0;
+	w->now_ns = 0;
 }
 
 MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, enum mr_work work)
@@ -553,6 +556,7 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 		(const struct mr_worker_map *)(uintptr_t)l->map + b->index;
 	MR_KERNEL_SHARED(uint32_t left);
 	MR_KERNEL_SHARED(uint32_t generation);
+	MR_KERNEL_SHARED(uint64_t now_ns);
 	struct mr_worker w;
 
 	mr_kernel_worker_init(&w, l, b->index);
@@ -570,11 +574,13 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 		if (b->thread == 0) {
 			left = mr_kernel_wait(&w, b, in, seq);
 			generation = w.generation;
+			now_ns = (w.lane->flags & MR_LANE_TIMED) != 0 ? mr_kernel_clock_ns() : 0;
 		}
 		mr_kernel_block_sync();
 		if (left != MR_LEFT_NOT)
 			break;
 		w.generation = generation;
+		w.now_ns = now_ns;
 		count = in->count < w.lane->batch ? in->count : w.lane->batch;
 		if (work == MR_WORK_WARP)
 			changed = mr_kernel_slot_warp(&w, b, count, in->rx_port,

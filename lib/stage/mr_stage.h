@@ -52,6 +52,11 @@
  * parameters ask for another number of them is refused. A stage that has to begin anew when
  * other parameters change keeps a copy of those in the state and compares.
  *
+ * Time. A stage that is `timed` finds in ctx->now_ns when the kernel took the slot that the
+ * packet came in: nanoseconds of the device's clock, which is one for all lanes of the device,
+ * begins anywhere and is no time of day. It is the same for all packets of the slot; another
+ * worker may have an older one in hand. mr_limit.h limits a rate by it.
+ *
  * Groups. mr_group_sum, _max, _min and _or combine a value over the threads that share a
  * packet; all of them call it. On the host a group is one thread and they give v.
  *
@@ -95,6 +100,7 @@ struct mr_ctx {
 	void *state;         /* its memory of this lane, or NULL */
 	void *shared;        /* its memory of this device, or NULL */
 	uint64_t *counters;  /* this stage's counters in the worker's block */
+	uint64_t now_ns;     /* when the kernel took the packet, for stages that are `timed` */
 	uint32_t rank, size; /* share of the work: thread in the warp; 0 of 1 on the host */
 };
 
@@ -235,6 +241,7 @@ struct mr_stage_desc {
 	enum mr_stage_id id;
 	enum mr_work work;
 	bool ordered; /* needs every packet of the lane in order: one worker */
+	bool timed;   /* reads ctx->now_ns */
 	/*
 	 * A frame never begins before or ends behind where it came: the stage neither pushes
 	 * nor makes it longer. Where all of a chain say so, a staged lane's frames lie side by

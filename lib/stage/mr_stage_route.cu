@@ -16,13 +16,15 @@
  * with destination unreachable (RFC 792, RFC 4443), from the first of `addresses` that is of
  * its family and by the route back; without these it is dropped. The answer is made in the packet's
  * own buffer, in front of it, and quotes as much as fits 576 bytes (RFC 1812 4.3.2.3) or 1280 (RFC
- * 4443 3.1). So there is at most one for each packet received; no other limit of their rate is
- * kept. Not answered are ICMP errors, later fragments, what went to or claims to come from more or
- * less than one host, and frames without room in front (RFC 1122 3.2.2, RFC 4443 2.4 e).
+ * 4443 3.1). Not answered are ICMP errors, later fragments, what went to or claims to come from
+ * more or less than one host, and frames without room in front (RFC 1122 3.2.2, RFC 4443 2.4 e).
+ * A lane sends no more answers than `errors_per_second`, and `errors_burst` of them at once (RFC
+ * 1812 4.3.2.8, RFC 4443 2.4 f); what that holds back is dropped and counted as `limited`.
  *
  * No route of the packet's own is used (options and extension headers are left alone), and
  * none is fragmented: the plan sees that a port takes what another receives.
  */
+#include "mr_limit.h"
 #include "mr_route.h"
 #include "mr_stage.h"
 
@@ -39,12 +41,13 @@ enum {
 	MR_ROUTE_HOP_LIMIT,
 	MR_ROUTE_ANSWERED,
 	MR_ROUTE_MALFORMED,
+	MR_ROUTE_LIMITED,
 };
 
 struct mr_route_params {
 	struct mr_mac mac;
 	struct mr_ip address[MR_ROUTE_ADDRESSES];
-	uint32_t addresses, routes_max;
+	uint32_t addresses, routes_max, errors_per_second, errors_burst;
 	char routes[MR_PARAM_FILE_MAX];
 };
 
@@ -153,6 +156,12 @@ MR_HD enum mr_flow mr_route_answer(
 	hop = mr_route_find((const struct mr_route_table *)ctx->table, &to);
 	if (hop->kind != MR_ROUTE_VIA || !mr_view_push(v, grow))
 		return mr_drop(v, MR_REASON_policy);
+	if (p->errors_per_second != 0 && ctx->state != NULL &&
+		!mr_limit_take((uint64_t *)ctx->state, ctx->now_ns, p->errors_per_second,
+			p->errors_burst)) {
+		mr_count(ctx, MR_ROUTE_LIMITED, 1);
+		return mr_drop(v, MR_REASON_policy);
+	}
 	quote = quote < most ? quote : most;
 	/* The EtherType and tags go to the front; Ethernet addresses are written anew. */
 	MR_ROLLED
@@ -257,7 +266,32 @@ static const struct mr_param_desc route_params[] = {
 		.unit = "",
 		.help = "where ICMP errors come from, one for each family; without it there are "
 			"none"},
+	{.name = "errors_per_second",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_route_params, errors_per_second),
+		.max = MR_LIMIT_RATE_MAX,
+		.def = "1000",
+		.unit = "errors",
+		.help = "most ICMP errors that a lane sends in a second, in the long run; 0: as "
+			"many as are due"},
+	{.name = "errors_burst",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_route_params, errors_burst),
+		.min = 1,
+		.max = MR_LIMIT_BURST_MAX,
+		.def = "50",
+		.unit = "errors",
+		.help = "how many of them may be sent at once, after a pause"},
 };
+
+/* The word of mr_limit_take. */
+static uint64_t route_state_bytes(const uint8_t params[MR_PARAM_BYTES])
+{
+	(void)params;
+	return sizeof(uint64_t);
+}
+
+static const struct mr_state_desc route_state = {route_state_bytes, NULL, NULL};
 
 static size_t route_bytes(const uint8_t params[MR_PARAM_BYTES])
 {
@@ -280,6 +314,7 @@ static const struct mr_stage_counter route_counters[] = {
 	[MR_ROUTE_NO_ROUTE] = {"no_route", "packets that no prefix holds"},
 	[MR_ROUTE_HOP_LIMIT] = {"hop_limit", "packets whose TTL or hop limit ended here"},
 	[MR_ROUTE_ANSWERED] = {"answered", "ICMP errors sent for these; the others were dropped"},
+	[MR_ROUTE_LIMITED] = {"limited", "ICMP errors that the limit of their rate held back"},
 	[MR_ROUTE_MALFORMED] = {"malformed", "IP headers that contradict or have a wrong checksum"},
 };
 
@@ -288,10 +323,12 @@ const struct mr_stage_desc mr_stage_desc_route = {
 	.help = "forward IPv4 and IPv6 by the longest prefix, with ICMP errors",
 	.id = MR_STAGE_route,
 	.work = MR_WORK_THREAD,
+	.timed = true,
 	.params = route_params,
 	.params_count = MR_ARRAY_LEN(route_params),
 	.table = &route_table,
 	.counters = route_counters,
 	.counters_count = MR_ARRAY_LEN(route_counters),
+	.state = &route_state,
 };
 #endif

@@ -179,7 +179,8 @@ def of_millrace(s, routes, frames):
     lines += [f"{p} via {FEEDER} port back" for p in ("10.1.0.0/24", "fd01::/64")]
     s.write("routes.txt", "# drawn\n" + "\n".join(lines) + "\n")
     s.pcap("in.pcap", frames)
-    params = {"routes": "routes.txt", "mac": ROUTER, "addresses": ["10.1.0.1", "fd01::1"]}
+    params = {"routes": "routes.txt", "mac": ROUTER, "addresses": ["10.1.0.1", "fd01::1"],
+              "errors_per_second": 0}
     ports = {
         "in": "net_pcap0,rx_pcap=in.pcap,tx_pcap=unused.pcap",
         "out": "net_pcap1,rx_pcap=in.pcap,tx_pcap=out.pcap",
@@ -216,6 +217,27 @@ def the_kernel_forwards_and_answers_the_same(s):
     counters = r.stage("l0", "route")
     check_equal(counters["forwarded"], len(ours_out), "forwarded")
     check_equal(counters["answered"], len(ours_back), "answered")
+
+
+@case
+def errors_keep_to_their_rate_whichever_worker_sends_them(s):
+    s.write("routes.txt", f"10.1.0.0/24 via {FEEDER} port in\n")
+    s.pcap("in.pcap", [frame(n, "10.9.0.1", ttl=1) for n in range(2000)])
+    ports = {"in": "net_pcap0,rx_pcap=in.pcap,tx_pcap=back.pcap"}
+    for rate, burst, workers, batch in ((1, 7, 2, 16), (1000000, 1, 1, 1)):
+        params = {"routes": "routes.txt", "mac": ROUTER, "addresses": ["10.1.0.1"],
+                  "errors_per_second": rate, "errors_burst": burst}  # fmt: skip
+        stages = [{"use": "route", "params": params}]
+        r = s.run_idle(config(ports, [lane("l0", "in", "in", stages, workers=workers, batch={"packets": batch})]))
+        counters = r.stage("l0", "route")
+        answered = counters["answered"]
+        check_equal(len(read_pcap(s.path / "back.pcap")), answered, "what came back")
+        check_equal(answered + counters["limited"], 2000, "answered and held back")
+        check_equal(r.drops().get("gpu_drop_policy", 0), counters["limited"], "drops")
+        seconds = r.report["duration_s"]
+        check(burst <= answered <= burst + rate * seconds, f"{answered} answers in {seconds} s")
+        # Time goes on from slot to slot, so that a bucket of one fills again.
+        check(rate == 1 or answered > 100, f"{answered} answers at a million a second")
 
 
 sys.exit(main())

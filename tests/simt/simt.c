@@ -406,6 +406,19 @@ unsigned long long simt_atomic_add(unsigned long long *p, unsigned long long v)
 	return before;
 }
 
+unsigned long long simt_atomic_cas(
+	unsigned long long *p, unsigned long long now, unsigned long long then)
+{
+	unsigned long long before;
+
+	yield();
+	simt_memory_atomic(p, sizeof(*p), true);
+	before = *p;
+	if (before == now)
+		*p = then;
+	return before;
+}
+
 void simt_threadfence_system(void)
 {
 	simt_memory_fence_system();

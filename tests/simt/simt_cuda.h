@@ -66,9 +66,12 @@ uint32_t simt_ballot(uint32_t mask, int v);
 #define __any_sync(mask, v) (simt_ballot(mask, v) != 0)
 
 unsigned long long simt_atomic_add(unsigned long long *p, unsigned long long v);
+unsigned long long simt_atomic_cas(
+	unsigned long long *p, unsigned long long now, unsigned long long then);
 void simt_threadfence_system(void);
 void simt_nanosleep(uint32_t ns);
 #define atomicAdd simt_atomic_add
+#define atomicCAS_system simt_atomic_cas
 #define __threadfence_system simt_threadfence_system
 #define __nanosleep simt_nanosleep
 

@@ -51,3 +51,14 @@ void simt_entry_warp_sync(const void *argument)
 	mr_kernel_warp_sync();
 	a->got[threadIdx.x] = a->given[0];
 }
+
+/* Every lane asks twice. */
+void simt_entry_limit(const void *argument)
+{
+	const struct simt_limit *a = argument;
+	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	for (uint32_t k = 0; k < 2; k++)
+		a->passes[i] +=
+			(uint32_t)mr_limit_take(a->word, a->now_ns + k, a->per_second, a->burst);
+}

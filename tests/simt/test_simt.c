@@ -579,6 +579,35 @@ static void a_warp_sees_what_one_wrote_before_it_met(void **state)
 	}
 }
 
+/* As many lanes of two blocks pass as a burst has, whoever asks first. */
+static void a_limit_lets_its_burst_through_and_no_more(void **state)
+{
+	static struct {
+		struct simt_limit a;
+		uint64_t word;
+		uint32_t passes[2 * SIMT_WARP];
+	} m __attribute__((aligned(64)));
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 24; seed++) {
+		const uint32_t burst = 1 + (uint32_t)seed % 12 * 6;
+		uint32_t passed = 0;
+
+		memset(&m, 0, sizeof(m));
+		m.a = (struct simt_limit){&m.word, m.passes, 1000000, 100, burst};
+		simt_memory_init(&m, sizeof(m));
+		assert_null(simt_run(&(struct simt_grid){.entry = simt_entry_limit,
+			.argument = &m.a,
+			.blocks = 2,
+			.threads = SIMT_WARP,
+			.seed = seed,
+			.turns_max = TURNS}));
+		for (uint32_t i = 0; i < MR_ARRAY_LEN(m.passes); i++)
+			passed += m.passes[i];
+		assert_int_equal(passed, burst);
+	}
+}
+
 /* NVIDIA/l2fwd-nv src/kernel.cu:35: packets beyond the threads of a block pass unprocessed. */
 static void every_stage_alone_does_on_lanes_what_it_does_on_the_host(void **state)
 {
@@ -672,6 +701,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_group_sum_is_of_all_and_in_all),
 		cmocka_unit_test(a_group_finds_the_one_that_stands_out),
 		cmocka_unit_test(a_warp_sees_what_one_wrote_before_it_met),
+		cmocka_unit_test(a_limit_lets_its_burst_through_and_no_more),
 		cmocka_unit_test(every_stage_alone_does_on_lanes_what_it_does_on_the_host),
 		cmocka_unit_test(every_two_stages_are_ordered_between_lanes),
 		cmocka_unit_test(chains_do_on_lanes_what_they_do_on_the_host),

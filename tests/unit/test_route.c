@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pthread.h>
+
 #include <cmocka.h>
 
 #include <rte_eal.h>
@@ -245,6 +247,8 @@ struct world {
 	struct mr_chain_dev c;
 	void *table;
 	uint64_t counters[8];
+	uint64_t limit, now_ns;
+	bool limited;
 	uint8_t buffer[ROOM];
 	struct mr_view v;
 };
@@ -342,8 +346,12 @@ static uint8_t *make(struct world *w, const struct packet *p, uint32_t head)
 
 static enum mr_flow run(struct world *w)
 {
-	const struct mr_ctx ctx = {
-		.params = w->c.params[0], .table = w->table, .counters = w->counters, .size = 1};
+	const struct mr_ctx ctx = {.params = w->c.params[0],
+		.table = w->table,
+		.state = w->limited ? &w->limit : NULL,
+		.counters = w->counters,
+		.now_ns = w->now_ns,
+		.size = 1};
 
 	return mr_kernel_thread_stage(MR_STAGE_route, &ctx, &w->v);
 }
@@ -509,6 +517,131 @@ static void what_may_not_be_answered_is_dropped(void **state)
 	assert_int_equal(w->v.verdict, MR_DROP);
 }
 
+/* A bucket of `burst` that fills by one each `each_ns`, in nanoseconds. */
+static bool bucket_takes(uint64_t *level, uint64_t passed_ns, uint64_t each_ns, uint64_t burst)
+{
+	*level = *level + passed_ns < burst * each_ns ? *level + passed_ns : burst * each_ns;
+	if (*level < each_ns)
+		return false;
+	*level -= each_ns;
+	return true;
+}
+
+static void a_limit_is_a_bucket_of_tokens(void **state)
+{
+	static const uint32_t rates[] = {1, 3, 50, 1000, 999999, MR_LIMIT_RATE_MAX};
+	static const uint32_t bursts[] = {1, 2, 50, MR_LIMIT_BURST_MAX};
+
+	(void)state;
+	for (uint32_t k = 0; k < MR_ARRAY_LEN(rates) * MR_ARRAY_LEN(bursts); k++) {
+		const uint32_t rate = rates[k / MR_ARRAY_LEN(bursts)];
+		const uint32_t burst = bursts[k % MR_ARRAY_LEN(bursts)];
+		const uint64_t each = 1000000000u / rate;
+		uint64_t word = 0, now = draw(2) == 0 ? 0 : 1ull << 62, level = burst * each;
+
+		for (uint32_t i = 0; i < 3000; i++) {
+			uint64_t passed = draw(3) == 0 ? draw(1u << 31) % (3 * each + 1) : 0;
+
+			passed *= draw(50) == 0 ? burst : 1;
+			now += passed;
+			assert_int_equal(mr_limit_take(&word, now, rate, burst),
+				bucket_takes(&level, passed, each, burst));
+		}
+	}
+}
+
+static void a_limit_knows_no_other_parameters_than_its_own(void **state)
+{
+	const uint64_t second = 1000000000u, now = 5 * second;
+	uint64_t word = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_true(mr_limit_take(&word, now, 1, 1000));
+	assert_false(mr_limit_take(&word, now, 1, 1000));
+	/* A thousand seconds ahead; of the new rate it is empty, and full after its own time. */
+	assert_false(mr_limit_take(&word, now, 1000, 10));
+	assert_true(mr_limit_take(&word, now + 1000000, 1000, 10));
+	assert_false(mr_limit_take(&word, now + 1000000, 1000, 10));
+	/* What is older than another thread's time takes nothing back. */
+	assert_false(mr_limit_take(&word, now - second / 2, 1000, 10));
+	assert_true(mr_limit_take(&word, now + 2000000, 1000, 10));
+	assert_false(mr_limit_take(&word, now + 2000000, 1000, 10));
+}
+
+static void *take_many(void *word)
+{
+	uintptr_t passed = 0;
+
+	for (uint32_t i = 0; i < 600000; i++)
+		passed += (uintptr_t)mr_limit_take(word, 1000, 1000, MR_LIMIT_BURST_MAX);
+	return (void *)passed;
+}
+
+static void threads_share_a_limit(void **state)
+{
+	pthread_t thread[4];
+	uint64_t word = 0;
+	uintptr_t all = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < MR_ARRAY_LEN(thread); i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, take_many, &word), 0);
+	for (uint32_t i = 0; i < MR_ARRAY_LEN(thread); i++) {
+		void *passed;
+
+		assert_int_equal(pthread_join(thread[i], &passed), 0);
+		all += (uintptr_t)passed;
+	}
+	assert_int_equal(all, MR_LIMIT_BURST_MAX);
+}
+
+/* How many of `count` packets that end here are answered; the others are dropped and counted. */
+static uint32_t answers(struct world *w, uint32_t count)
+{
+	const struct packet p = {
+		.family = 4, .protocol = 17, .ttl = 1, .payload = 20, .target = 0x0b000001};
+	const uint64_t limited = w->counters[7];
+	uint32_t answered = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		make(w, &p, HEAD);
+		assert_int_equal(run(w), MR_STOP);
+		answered += w->v.verdict == MR_TX;
+		if (w->v.verdict != MR_TX)
+			assert_int_equal(w->v.arg, MR_REASON_policy);
+	}
+	assert_int_equal(w->counters[7] - limited, count - answered);
+	return answered;
+}
+
+static void answers_keep_to_their_rate(void **state)
+{
+	const struct mr_stage_desc *route = mr_stage_find("route");
+	struct world *w = *state;
+	struct packet own = {.family = 4, .protocol = 1, .type = 3, .ttl = 1, .payload = 20};
+	struct mr_err err;
+
+	w->limited = true;
+	w->now_ns = 1ull << 40;
+	assert_int_equal(route->state->lane_bytes(w->c.params[0]), sizeof(w->limit));
+	assert_true(route->timed);
+	/* As many as the manual says, and one more each millisecond. */
+	assert_int_equal(answers(w, 80), 50);
+	w->now_ns += 3000000;
+	assert_int_equal(answers(w, 80), 3);
+	/* What is not to be answered takes nothing from those that are. */
+	w->now_ns += 1000000;
+	own.target = 0x0b000001;
+	make(w, &own, HEAD);
+	assert_int_equal(run(w), MR_STOP);
+	assert_int_equal(w->v.verdict, MR_DROP);
+	assert_int_equal(answers(w, 2), 1);
+	assert_int_equal(
+		mr_stage_param_set(route, "errors_per_second", "0", NULL, w->c.params[0], &err), 0);
+	assert_int_equal(answers(w, 80), 80);
+}
+
 static void what_is_not_to_be_routed_goes_on_or_is_dropped(void **state)
 {
 	struct packet p = {.family = 4, .ttl = 9, .payload = 30, .protocol = 17};
@@ -630,6 +763,10 @@ int main(void)
 		CASE(a_forwarded_packet_changes_in_addresses_ttl_and_checksum_alone),
 		CASE(what_ends_here_or_has_no_route_is_answered_in_its_own_buffer),
 		CASE(what_may_not_be_answered_is_dropped),
+		cmocka_unit_test(a_limit_is_a_bucket_of_tokens),
+		cmocka_unit_test(a_limit_knows_no_other_parameters_than_its_own),
+		cmocka_unit_test(threads_share_a_limit),
+		CASE(answers_keep_to_their_rate),
 		CASE(what_is_not_to_be_routed_goes_on_or_is_dropped),
 		CASE(no_byte_and_no_length_of_a_header_leads_out_of_the_frame),
 		cmocka_unit_test(every_mistake_of_a_file_is_told_with_its_line),
