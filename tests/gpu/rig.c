@@ -155,6 +155,73 @@ struct block {
 	uint64_t counters[MR_WORKERS_MAX][MR_COUNTERS_MAX];
 };
 
+static void set_params(const struct mr_stage_desc *stage, const struct rig_param *p,
+	uint8_t params[MR_PARAM_BYTES])
+{
+	struct mr_err err = {0};
+
+	mr_stage_param_defaults(stage, params);
+	for (; p != NULL && p->name != NULL; p++)
+		if (mr_stage_param_set(stage, p->name, p->value, NULL, params, &err) != 0)
+			rig_die("%s", err.msg);
+}
+
+/* The table of a text, in device memory. */
+static mr_cu_deviceptr make_table(
+	struct rig *r, const struct mr_stage_desc *stage, const uint8_t *params, const char *text)
+{
+	struct mr_table_errors errors = {0};
+	const size_t room = MR_ALIGN_UP(stage->table->bytes(params), 64);
+	char *copy = strdup(text);
+	struct mr_table_text t = {.at = copy, .errors = &errors};
+	void *table = aligned_alloc(64, room);
+	size_t bytes = 0;
+	mr_cu_deviceptr at;
+
+	if (copy == NULL || table == NULL)
+		rig_die("no memory for the table of stage '%s'", stage->name);
+	if (stage->table->build(&t, params, NULL, table, &bytes) != 0 || errors.count != 0)
+		rig_die("table of stage '%s', line %u: %s", stage->name, errors.e[0].line,
+			errors.e[0].message);
+	at = device_alloc(r, bytes);
+	upload(r, at, table, bytes);
+	free(table);
+	free(copy);
+	return at;
+}
+
+static mr_cu_deviceptr make_state(struct rig *r, uint64_t bytes)
+{
+	void *zeroes = calloc(1, bytes);
+	mr_cu_deviceptr at = device_alloc(r, bytes);
+
+	if (zeroes == NULL)
+		rig_die("no memory for the state of a stage");
+	upload(r, at, zeroes, bytes);
+	free(zeroes);
+	return at;
+}
+
+/* Parameters, table and state of the i-th stage. */
+static void tell_stage(struct rig *r, uint32_t i, struct mr_lane_dev *lane)
+{
+	const struct mr_stage_desc *stage = mr_stage_at((uint32_t)r->plan.chain[i]);
+	const char *text = r->plan.table[stage->id];
+	struct mr_chain_dev *c = &lane->chain[i];
+
+	c->stage = (uint16_t)stage->id;
+	set_params(stage, r->plan.param[stage->id], c->params[0]);
+	if (text != NULL)
+		r->table[i] = make_table(r, stage, c->params[0], text);
+	if (mr_stage_lane_bytes(stage, c->params[0]) != 0)
+		r->state[i] = make_state(r, mr_stage_lane_bytes(stage, c->params[0]));
+	if (r->table[i] != 0)
+		c->table[0] = kernel_address(r, pointer(r->table[i]));
+	if (r->state[i] != 0)
+		c->state = kernel_address(r, pointer(r->state[i]));
+	lane->flags |= stage->timed ? MR_LANE_TIMED : 0;
+}
+
 static void tell_kernel(struct rig *r)
 {
 	const struct rig_plan *p = &r->plan;
@@ -182,12 +249,9 @@ static void tell_kernel(struct rig *r)
 		.tx_count = 1,
 		.chain_len = p->chain_len};
 	for (uint32_t i = 0; i < p->chain_len; i++) {
-		const struct mr_stage_desc *desc = mr_stage_at((uint32_t)p->chain[i]);
-
-		b->lane.chain[i].stage = (uint16_t)p->chain[i];
+		tell_stage(r, i, &b->lane);
 		b->lane.chain[i].counter_base = (uint16_t)counter;
-		mr_stage_param_defaults(desc, b->lane.chain[i].params[0]);
-		counter += desc->counters_count;
+		counter += mr_stage_at((uint32_t)p->chain[i])->counters_count;
 	}
 	for (uint32_t i = 0; i < p->workers; i++)
 		b->map[i].worker = i;
@@ -252,6 +316,12 @@ void rig_free(struct rig *r)
 		RIG_CU(r->d, cuMemFree_v2(base));
 	}
 	RIG_CU(r->d, cuMemFree_v2(r->device));
+	for (uint32_t i = 0; i < r->plan.chain_len; i++) {
+		if (r->table[i] != 0)
+			RIG_CU(r->d, cuMemFree_v2(r->table[i]));
+		if (r->state[i] != 0)
+			RIG_CU(r->d, cuMemFree_v2(r->state[i]));
+	}
 	RIG_CU(r->d, cuMemFreeHost(r->host));
 	if (r->plan.host)
 		RIG_CU(r->d, cuMemFreeHost(r->host_region));

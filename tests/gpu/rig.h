@@ -42,6 +42,15 @@ struct rig_plan {
 	bool mapped; /* READY in device memory, where the device can map it */
 	const enum mr_stage_id *chain;
 	uint32_t chain_len;
+	/* By stage, for any in the chain: what its table is made of, and a parameter that is
+	 * not the default; NULL for none. */
+	const char *table[MR_STAGE_COUNT];
+	const struct rig_param *param[MR_STAGE_COUNT];
+};
+
+/* Parameters of a stage as written; behind the last one without a name. */
+struct rig_param {
+	const char *name, *value;
 };
 
 struct rig {
@@ -54,6 +63,7 @@ struct rig {
 	mr_cu_deviceptr in_device;
 	void *in_map;
 	mr_cu_deviceptr device; /* lane, map, launch, accumulated counters */
+	mr_cu_deviceptr table[MR_CHAIN_MAX], state[MR_CHAIN_MAX]; /* 0: there is none */
 	uint64_t argument;      /* of the kernel */
 	struct mr_worker_ctl *ctl;
 	uint64_t *counters;
