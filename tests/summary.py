@@ -31,13 +31,13 @@ def busy_seconds():
 
 
 def run(folder, command):
-    """The share of the processors that others took meanwhile."""
+    """Its status, and the share of the processors that others took meanwhile."""
     began, busy = time.monotonic(), busy_seconds()
-    subprocess.run(command, cwd=folder, check=False)
+    status = subprocess.run(command, cwd=folder, check=False).returncode
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
     others = busy_seconds() - busy - own.ru_utime - own.ru_stime
     share = others / ((time.monotonic() - began) * os.cpu_count())
-    return min(max(share, 0), 0.9)
+    return status, min(max(share, 0), 0.9)
 
 
 def shares(spans):
@@ -77,7 +77,7 @@ def main():
     logs = folder / "meson-logs"
     for old in ("testlog.json", "counts"):
         (logs / old).unlink(missing_ok=True)
-    others = run(folder, command)
+    status, others = run(folder, command)
     with open(logs / "testlog.json", encoding="utf-8") as f:
         results = [json.loads(line) for line in f if line.strip()]
     passed = failed = skipped = 0
@@ -97,6 +97,9 @@ def main():
             for stream in ("stdout", "stderr"):
                 for line in (r.get(stream) or "").splitlines()[-TAIL_LINES:]:
                     print(f"    {line}")
+    if status != 0 and failed == 0:
+        failed = 1
+        print(f"failed: {name}: the run of the tests ended with status {status}, and not all of them may have run")
     failed += count_late(name, budgets, spans, others)
     (logs / "counts").write_text(f"{passed} {failed} {skipped}\n", encoding="ascii")
 
