@@ -160,6 +160,19 @@ def the_page_may_run_what_is_in_it_and_nothing_else(s):
     stop(run)
 
 
+def alerts(series, at, **counts):
+    """A case of `promtool test rules`: how many of each alert are firing at a time."""
+    labels = '{job="millrace", instance="here:9467", lane="l0"}'
+    names = [f"count(ALERTS{{alertname=\"{name}\", alertstate=\"firing\"}}) or vector(0)" for name in counts]
+    return {
+        "interval": "15s",
+        "input_series": [{"series": name + labels, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {"expr": e, "eval_time": at, "exp_samples": [{"labels": "{}", "value": n}]} for e, n in zip(names, counts.values())
+        ],
+    }
+
+
 @case
 def prometheus_takes_the_metrics_and_the_alerts(s):
     promtool = shutil.which("promtool") or tool(pathlib.Path(s.others[0]), "prometheus", "/usr/bin/promtool")
@@ -172,6 +185,20 @@ def prometheus_takes_the_metrics_and_the_alerts(s):
     rules = SOURCE / "deploy" / "prometheus" / "millrace.rules.yml"
     r = subprocess.run([promtool, "check", "rules", rules], capture_output=True, text=True)
     check(r.returncode == 0 and "SUCCESS" in r.stdout, f"promtool check rules: {r.stdout}{r.stderr}")
+    cases = s.path / "alerts.yml"
+    cases.write_text(json.dumps({"rule_files": [str(rules)], "evaluation_interval": "15s", "tests": [
+        alerts({"up": "1 1 1 1 0x20"}, "3m", MillraceDown=1),
+        alerts({"up": "1 1 1 1 1x20"}, "3m", MillraceDown=0, MillraceUnwatched=0),
+        alerts({"up": "1 1 1 1 stale"}, "10m", MillraceDown=0, MillraceUnwatched=1),
+        # Started four times: the counter goes back to 0 three times.
+        alerts({"up": "1x40", "millrace_turns_total": "9 99 3 88 0 50 2 70 90x32"}, "9m", MillraceRestarts=1, MillraceDown=0),
+        alerts({"up": "1x40", "millrace_turns_total": "9 99 3 88 90x36"}, "9m", MillraceRestarts=0),
+        alerts({"up": "1x40", "millrace_slots_given_total": "7x40", "millrace_in_flight_packets": "5x40"}, "9m",
+            MillraceKernelWithoutProgress=1),
+        alerts({"up": "1x40", "millrace_path_proven": "1 1 0x38"}, "9m", MillracePathNotProven=1),
+    ]}))  # fmt: skip
+    r = subprocess.run([promtool, "test", "rules", cases], capture_output=True, text=True)
+    check(r.returncode == 0 and "SUCCESS" in r.stdout, f"promtool test rules: {r.stdout}{r.stderr}")
 
 
 @case
