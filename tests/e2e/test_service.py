@@ -163,6 +163,113 @@ def units_are_sound_and_closed(s):
     check(float(level[1]) <= EXPOSURE_MAX, f"exposure {level[1]} is above {EXPOSURE_MAX}")
 
 
+def lines_of(unit, key):
+    """The values of a key of a unit, in order, with lines that go on joined."""
+    text = (DEPLOY / unit).read_text().replace("\\\n", " ")
+    return re.findall(rf"^{key}=(.*)$", text, re.M)
+
+
+# Device files and what the unit's list calls them. A mount is none, and two are allowed to all.
+DEVICES = {"kmsg": "/dev/kmsg r", "nvidia": "char-nvidia* rw", "infiniband": "char-infiniband_verbs rw",
+    "hugepages": None, "null": None, "tty": None}  # fmt: skip
+# What libraries open.
+OF_LIBRARIES = {"char-nvidia-uvm rw", "char-vfio rw", "/dev/vfio/vfio rw", "char-gdrdrv rw"}
+
+
+@case
+def device_files_that_are_opened_are_those_that_the_unit_allows(s):
+    """The list holds for ExecStartPre too, where a check that may not read refuses the start."""
+    allowed = set(lines_of("millrace.service", "DeviceAllow"))
+    wanted = set(OF_LIBRARIES)
+    for folder in ("lib/path", "lib/gpu", "drivers", "app"):
+        for source in (SOURCE / folder).rglob("*.[ch]"):
+            for name in re.findall(r'"/?dev/([a-z]+)', source.read_text()):
+                name = "nvidia" if name.startswith("nvidia") else name
+                check(name in DEVICES, f"{source} opens /dev/{name}, of which this list knows nothing")
+                wanted |= {DEVICES[name]} - {None}
+    check("/dev/kmsg r" in wanted and "char-nvidia* rw" in wanted, f"found too little: {wanted}")
+    check_equal(allowed, wanted, "DeviceAllow")
+
+
+def filter_sets():
+    sets, name = {}, None
+    for line in subprocess.run(["systemd-analyze", "syscall-filter"], capture_output=True, text=True, check=True).stdout.splitlines():
+        if line.startswith("@"):
+            name = line.strip()
+            sets[name] = []
+        elif name and line.startswith("    ") and not line.strip().startswith("#"):
+            sets[name].append(line.strip())
+    return sets
+
+
+def calls(sets, word):
+    if not word.startswith("@"):
+        return {word}
+    return set().union(*(calls(sets, w) for w in sets.get(word, ())))
+
+
+@case
+def system_calls_that_a_run_makes_pass_the_filter(s):
+    if shutil.which("systemd-analyze") is None:
+        raise Skipped("systemd-analyze is not installed")
+    sets, allowed = filter_sets(), set()
+    for line in lines_of("millrace.service", "SystemCallFilter"):
+        named = set().union(*(calls(sets, w) for w in line.lstrip("~").split()))
+        allowed = allowed - named if line.startswith("~") else allowed | named
+    wanted = {"pkey_alloc", "pkey_mprotect", "pkey_free", "sched_setaffinity", "mbind", "mmap", "ioctl"}
+    check_equal(wanted - allowed, set(), "calls that the filter refuses")
+    check(not allowed & {"mount", "reboot", "init_module", "ptrace"}, "the filter is none")
+
+
+def shell_of(unit, key):
+    """The shell command of a unit's line, with the service manager's own escapes taken out."""
+    line = lines_of(unit, key)[-1]
+    return re.search(r"/bin/sh -c '(.*)'$", line)[1].replace("$$", "$").replace("%%", "%")
+
+
+@case
+def every_failure_leaves_a_diagnosis_also_one_that_is_started_anew(s):
+    """OnFailure= is for the last of them: a unit that is started anew has not failed yet."""
+    check_equal(lines_of("millrace.service", "OnFailure"), [], "OnFailure, a second time")
+    systemctl = s.path / "systemctl"
+    systemctl.write_text(f"#!/bin/sh\necho \"$*\" >>{s.path}/asked\n")
+    systemctl.chmod(0o755)
+    asked = s.path / "asked"
+    for result in ("success", "exit-code", "watchdog", "signal", "timeout"):
+        asked.write_text("")
+        subprocess.run(["sh", "-c", shell_of("millrace.service", "ExecStopPost")], check=True,
+            env={"PATH": f"{s.path}:/usr/bin:/bin", "SERVICE_RESULT": result})  # fmt: skip
+        wanted = "" if result == "success" else "--no-block start millrace-diagnosis.service\n"
+        check_equal(asked.read_text(), wanted, f"what is asked of the manager after {result}")
+
+
+@case
+def a_diagnosis_is_kept_where_the_services_account_cannot_reach(s):
+    folder, = lines_of("millrace-diagnosis.service", "LogsDirectory")
+    check(folder not in lines_of("millrace.service", "LogsDirectory"), "the folder is the service's")
+    check_equal(lines_of("millrace-diagnosis.service", "LogsDirectoryMode"), ["0700"], "mode of the folder")
+    umask, = lines_of("millrace-diagnosis.service", "UMask")
+    check_equal(lines_of("millrace-diagnosis.service", "User"), [], "an account")
+    check(f"/var/log/{folder} " in (DEPLOY / "debian" / "millrace.postrm").read_text(), "a purge leaves it")
+    logs = s.path / folder
+    for second in range(12):
+        (logs / f"failure-20200101T0000{second:02}").mkdir(parents=True)
+    journalctl = s.path / "journalctl"
+    journalctl.write_text("#!/bin/sh\necho a line\n")
+    journalctl.chmod(0o755)
+    shell = shell_of("millrace-diagnosis.service", "ExecStart").replace("/usr/bin/millrace", s.millrace)
+    subprocess.run(["sh", "-c", f"umask {umask}; {shell}"], check=True, cwd="/",
+        env={**s.env, "PATH": f"{s.path}:/usr/bin:/bin", "LOGS_DIRECTORY": str(logs)})  # fmt: skip
+    left = sorted(p.name for p in logs.iterdir())
+    check_equal(len(left), 10, f"kept: {left}")
+    check(not left[-1].startswith("failure-2020"), f"the newest is gone: {left}")
+    newest = logs / left[-1]
+    check_equal((newest / "journal.txt").read_text(), "a line\n", "journal.txt")
+    check('"errors"' in (newest / "doctor.json").read_text(), "doctor.json")
+    for p in (newest, *newest.iterdir()):
+        check_equal(p.stat().st_mode & 0o077, 0, f"{p.name} is for others")
+
+
 @case
 def statuses_of_the_unit_are_those_of_the_program(s):
     unit = (DEPLOY / "millrace.service").read_text()

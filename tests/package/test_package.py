@@ -123,6 +123,8 @@ def the_packages_are_clean_installed_upgraded_and_purged_without_a_trace(s):
     check_equal((r.returncode, r.stdout), (0, ""), f"lintian: {r.stderr}")
     sdk = told(["dpkg-deb", "-c", package(out, "millrace-dev")])
     check("/usr/include/millrace/mr_stage.h" in sdk, f"no SDK in the package: {sdk}")
+    prerm = told(["dpkg-deb", "-I", package(out, "millrace"), "prerm"])
+    check(-1 < prerm.find("deb-systemd-invoke stop") < prerm.find("host-tune undo"), f"what a run needs is undone before it ends: {prerm}")
     with Overlay(s) as o:
         configuration = o.root / CONFIGURATION
         if configuration.exists() or millrace_of(o):
@@ -143,7 +145,7 @@ def the_packages_are_clean_installed_upgraded_and_purged_without_a_trace(s):
         check_equal(configuration.read_text(), mine, "the configuration after an upgrade with another one")
         check("# theirs" in (o.root / (CONFIGURATION + ".dpkg-dist")).read_text(), "theirs is not beside it")
 
-        (o.root / "var/log/millrace/failure-1").mkdir(parents=True)
+        (o.root / "var/log/millrace-diagnosis/failure-1").mkdir(parents=True)
         o.dpkg("-r", "millrace", "millrace-dev")
         check(not (o.root / "usr/bin/millrace").exists(), "the program is still there")
         check_equal(configuration.read_text(), mine, "the configuration after a removal")
