@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_cmd_doctor.h"
 
+#include "mr_http.h"
 #include "mr_setup.h"
 
 #include <getopt.h>
@@ -74,6 +75,7 @@ static int plan_for_machine(struct check *c, const struct options *o)
 static int plan(struct check *c, const struct options *o)
 {
 	static const struct mr_host unknown;
+	struct mr_err err = {0};
 	int rc = mr_config_load(o->config, &c->cfg, &c->problems);
 
 	if (rc == 0)
@@ -82,7 +84,15 @@ static int plan(struct check *c, const struct options *o)
 		return rc;
 	rc = o->no_host ? mr_plan_build(&c->cfg, &unknown, o->name, &c->plan, &c->problems)
 			: plan_for_machine(c, o);
-	return rc == 0 ? mr_setup_check_tables(&c->cfg, &c->plan, &c->problems) : rc;
+	if (rc == 0)
+		rc = mr_setup_check_tables(&c->cfg, &c->plan, &c->problems);
+	/* A file of who may ask belongs to the machine. */
+	if (rc == 0 && !o->no_host && o->root == NULL) {
+		rc = mr_http_check(c->plan.http_users, &err);
+		if (rc < 0)
+			mr_problem_add(&c->problems, 0, "http.users", "", "%s", err.msg);
+	}
+	return rc;
 }
 
 static int print_json(json_t *j)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_cmd_doctor.h"
 #include "mr_cmd_gen.h"
 #include "mr_setup.h"
 #include "mr_sync.h"
@@ -19,7 +20,7 @@ struct options {
 /* What a run works with; large, so on the heap. */
 struct gen {
 	struct mr_gen_config cfg;
-	struct mr_host host;
+	struct mr_doctor machine;
 	struct mr_gen_plan plan;
 	struct mr_problems problems;
 	struct mr_gen_report report;
@@ -47,12 +48,17 @@ static int parse_options(const struct mr_cmd *self, int argc, char **argv, struc
 static int plan(struct gen *g, const struct options *o)
 {
 	struct mr_err err = {0};
-	int rc = mr_gen_config_load(o->config, &g->cfg, &g->problems);
+	int rc = mr_doctor_init(&g->machine, "/", &err);
 
 	if (rc == 0)
-		rc = mr_host_read("/", &g->host, &err);
+		rc = mr_gen_config_load(o->config, &g->cfg, &g->problems);
+	if (rc == 0) {
+		mr_doctor_spare_devices(&g->machine);
+		rc = mr_doctor_read(&g->machine, &err);
+	}
 	if (rc == 0)
-		rc = mr_gen_plan_build(&g->cfg, &g->host, o->name, &g->plan, &g->problems);
+		rc = mr_gen_plan_build(
+			&g->cfg, &g->machine.facts->host, o->name, &g->plan, &g->problems);
 	if (rc == 0)
 		rc = mr_setup_check(&g->cfg.base, &g->plan.plan, &g->problems);
 	if (rc < 0 && g->problems.count == 0)
@@ -155,6 +161,7 @@ int mr_cmd_gen(const struct mr_cmd *self, int argc, char **argv)
 		status = run(g, &o);
 	}
 	mr_gen_config_free(&g->cfg);
+	mr_doctor_fini(&g->machine);
 	free(g);
 	return status;
 }

@@ -33,7 +33,7 @@ struct options {
 struct job {
 	struct mr_config cfg;
 	struct mr_plugins plugins;
-	struct mr_host host; /* what the plan was made for */
+	struct mr_host_facts *facts; /* of the machine that the plan was made for */
 	struct mr_plan plan;
 	json_t *findings; /* what doctor says of it; NULL: nobody is told */
 };
@@ -130,9 +130,11 @@ static int load_for(
 		job->findings = json_incref(json_object_get(told, "checks"));
 		json_decref(told);
 	}
-	if (rc == 0)
-		job->host = d->facts->host;
-	job->host.facts = NULL; /* they end with the doctor */
+	if (rc == 0) {
+		/* A reload plans for the machine that the lanes were planned for. */
+		job->facts = d->facts;
+		d->facts = NULL;
+	}
 	if (rc < 0 && problems->count == 0)
 		mr_problem_add(problems, 0, "", "", "%s", err.code != 0 ? err.msg : strerror(-rc));
 	return rc;
@@ -376,8 +378,8 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 	start_ns = mr_clock_ns();
 	fprintf(stderr, "millrace: '%s' runs %u lane%s\n", plan->name, plan->lanes_count,
 		plan->lanes_count == 1 ? "" : "s");
-	mr_setup_reload_allow(
-		s, &(struct mr_setup_reload_spec){o->config, &job->cfg, &job->host, o->name});
+	mr_setup_reload_allow(s,
+		&(struct mr_setup_reload_spec){o->config, &job->cfg, &job->facts->host, o->name});
 	out = control(s, o, notify, start_ns, &err);
 	if (out.status != MR_EXIT_CLEAN)
 		fprintf(stderr, "millrace: %s\n", err.msg);
@@ -406,14 +408,16 @@ static int run(const struct options *o, const struct job *job)
 	struct mr_notify *notify = calloc(1, sizeof(*notify));
 	struct mr_http *http = NULL;
 	struct mr_err err = {0};
-	int status;
+	int status, rc = 0;
 
 	if (notify == NULL)
 		return mr_cmd_fail(o->config, o->json, "out of memory", MR_EXIT_FAILURE);
 	mr_notify_init(notify);
-	if (job->plan.http_listen[0] != '\0' &&
-		mr_http_open(job->plan.http_listen, job->plan.http_users, &http, &err) < 0)
-		status = mr_cmd_fail(o->config, o->json, err.msg, MR_EXIT_FAILURE);
+	if (job->plan.http_listen[0] != '\0')
+		rc = mr_http_open(job->plan.http_listen, job->plan.http_users, &http, &err);
+	if (rc < 0)
+		status = mr_cmd_fail(o->config, o->json, err.msg,
+			rc == -EINVAL ? MR_EXIT_CONFIG : MR_EXIT_FAILURE);
 	else
 		status = run_lanes(o, job, http, notify);
 	mr_http_close(http);
@@ -443,6 +447,7 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 		mr_config_free(&job->cfg);
 		mr_plugins_free(&job->plugins);
 		json_decref(job->findings);
+		free(job->facts);
 	}
 	free(job);
 	return status;

@@ -26,7 +26,7 @@ struct mr_doctor {
 	bool ask_instance;          /* whether one of the plan's name runs already */
 };
 
-/* Opens the root; "/" is this machine. fini accepts a zeroed structure. */
+/* Opens the root; "/" is this machine. fini is for what init was given, also in vain. */
 MR_MUST_USE int mr_doctor_init(struct mr_doctor *d, const char *root, struct mr_err *err);
 void mr_doctor_fini(struct mr_doctor *d);
 

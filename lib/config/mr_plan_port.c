@@ -148,7 +148,7 @@ static bool parse_vdev(struct mr_plan_port *p, const char *text)
 {
 	size_t n = strcspn(text, ",");
 
-	if (strncmp(text, "net_", 4) != 0 && strncmp(text, "eth_", 4) != 0)
+	if (strncmp(text, "net_", 4) != 0)
 		return false;
 	if (n < 5 || n >= sizeof(p->device))
 		return false;
@@ -218,7 +218,11 @@ static void plan_port_device(struct mr_plan_work *w, uint32_t i, const char *key
 		return;
 	}
 	if (!parse_vdev(p, text)) {
-		if (strlen(text) <= 15 && strpbrk(text, "/,: \t") == NULL)
+		/* One spelling, since plans go by a driver's name. */
+		if (strncmp(text, "eth_", 4) == 0)
+			snprintf(hint, sizeof(hint), "write net_%.80s, as DPDK does today",
+				text + 4);
+		else if (strlen(text) <= 15 && strpbrk(text, "/,: \t") == NULL)
 			snprintf(hint, sizeof(hint), "for the kernel's interface write kernel:%s",
 				text);
 		mr_plan_refuse(w, key, hint, "'%.80s' is not a port that DPDK can open", text);

@@ -151,7 +151,7 @@ static void judge(struct series *s, struct mr_gen_rig *r)
 		t->scheduled = t->sent;
 	else if (t->cut)
 		/* Those whose time has come by its end; the rest was called off. */
-		t->scheduled = mr_load_relaxed_u64(&r->issued);
+		t->scheduled = mr_gen_total(r->gap, r->burst, r->ran_ns, r->total);
 	else
 		t->scheduled = r->total;
 	t->missed = t->scheduled - t->sent;

@@ -106,6 +106,7 @@ static void send_all(struct mr_gen_rig *r)
 		/* It may be made a moment before the trial's start. */
 		uint64_t age = now > r->start_ns ? now - r->start_ns : 0;
 
+		r->ran_ns = age;
 		if (age > end)
 			break;
 		if (b.first == b.count) {

@@ -44,6 +44,7 @@ struct mr_gen_rig {
 
 	/* the sender's own, the control thread's after the join */
 	struct mr_gen_trial *out MR_CACHE_ALIGNED;
+	uint64_t ran_ns; /* of the trial's time, when it left */
 
 	/* the sink's own, the control thread's after the join */
 	struct mr_gen_sink counts MR_CACHE_ALIGNED;

@@ -156,6 +156,30 @@ static enum MHD_Result route(struct mr_http *h, struct MHD_Connection *c, const 
 		       : reply(c, MHD_HTTP_OK, "application/json", h->status, NULL, NULL);
 }
 
+static uint32_t mix(uint32_t word)
+{
+	return word * 0x9e3779b1u >> 16;
+}
+
+/* A number for where a request comes from; one for all who come by a socket's file. */
+static uint32_t peer_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct sockaddr *from = info != NULL ? info->client_addr : NULL;
+	const struct in6_addr *ip;
+	uint32_t word[2];
+
+	if (from != NULL && from->sa_family == AF_INET)
+		return mix(ntohl(((const struct sockaddr_in *)from)->sin_addr.s_addr));
+	if (from == NULL || from->sa_family != AF_INET6)
+		return 0;
+	/* One host may have all addresses of its subnet. */
+	ip = &((const struct sockaddr_in6 *)from)->sin6_addr;
+	memcpy(word, ip, sizeof(word));
+	return mix(ntohl(word[0]) ^ ntohl(word[1]));
+}
+
 static enum mr_http_access ask(struct mr_http *h, struct MHD_Connection *c)
 {
 	enum mr_http_access access;
@@ -165,7 +189,7 @@ static enum mr_http_access ask(struct mr_http *h, struct MHD_Connection *c)
 	if (h->users == NULL)
 		return MR_HTTP_GRANTED;
 	name = MHD_basic_auth_get_username_password(c, &password);
-	access = mr_http_users_ask(h->users, name, password, mr_clock_ns());
+	access = mr_http_users_ask(h->users, peer_of(c), name, password, mr_clock_ns());
 	MHD_free(name);
 	MHD_free(password);
 	return access;
@@ -196,6 +220,14 @@ static bool host_is_address(const struct mr_http *h, struct MHD_Connection *c)
 		inet_pton(bracketed ? AF_INET6 : AF_INET, name, &ip) == 1;
 }
 
+static bool has_body(struct MHD_Connection *c)
+{
+	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH) !=
+		NULL ||
+		MHD_lookup_connection_value(
+			c, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
+}
+
 static enum MHD_Result answer(void *http, struct MHD_Connection *c, const char *url,
 	const char *method, const char *version, const char *upload, size_t *upload_bytes,
 	void **seen)
@@ -205,13 +237,11 @@ static enum MHD_Result answer(void *http, struct MHD_Connection *c, const char *
 
 	(void)version;
 	(void)upload;
-	/* The first call is for the headers; what comes as a body is not wanted. */
-	if (*seen == NULL) {
+	(void)upload_bytes;
+	/* The first call is for the headers. A connection answered then is closed, which is right
+	 * for one that brings a body: nobody wants it. */
+	if (*seen == NULL && !has_body(c)) {
 		*seen = &once;
-		return MHD_YES;
-	}
-	if (*upload_bytes != 0) {
-		*upload_bytes = 0;
 		return MHD_YES;
 	}
 	switch (ask(http, c)) {
@@ -281,6 +311,22 @@ static const char *holder(const struct mr_listen *l)
 	return "; another program does";
 }
 
+static int read_users(const char *file, struct mr_http_users **ret_users, struct mr_err *err)
+{
+	int rc = file[0] != '\0' ? mr_http_users_read(file, ret_users, err) : 0;
+
+	return rc == 0 || rc == -ENOMEM ? rc : -EINVAL;
+}
+
+int mr_http_check(const char *users, struct mr_err *err)
+{
+	struct mr_http_users *u = NULL;
+	int rc = read_users(users, &u, err);
+
+	mr_http_users_free(u);
+	return rc;
+}
+
 int mr_http_open(
 	const char *listen, const char *users, struct mr_http **ret_http, struct mr_err *err)
 {
@@ -294,8 +340,8 @@ int mr_http_open(
 	rc = mr_listen_parse(listen, &h->listen, &why);
 	if (rc < 0)
 		mr_err_set(err, rc, "http.listen '%s' %s", listen, why.msg);
-	if (rc == 0 && users[0] != '\0')
-		rc = mr_http_users_read(users, &h->users, err);
+	if (rc == 0)
+		rc = read_users(users, &h->users, err);
 	if (rc == 0) {
 		rc = bind_socket(h);
 		if (rc < 0)
@@ -322,9 +368,10 @@ int mr_http_serve(struct mr_http *h, struct mr_err *err)
 	 * many clients as it may. */
 	h->daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC,
 		0, NULL, NULL, answer, h, MHD_OPTION_LISTEN_SOCKET, h->fd,
-		MHD_OPTION_CONNECTION_LIMIT, MR_LISTEN_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-		MR_HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-		MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_LIMIT, MR_LISTEN_CONNECTIONS,
+		MHD_OPTION_PER_IP_CONNECTION_LIMIT, MR_HTTP_CONNECTIONS_EACH,
+		MHD_OPTION_CONNECTION_TIMEOUT, MR_HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_BYTES, MHD_OPTION_END);
 	if (h->daemon == NULL)
 		return mr_err_set(
 			err, -EAGAIN, "the HTTP server does not start: %s", strerror(errno));

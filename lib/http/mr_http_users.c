@@ -15,6 +15,7 @@
 
 #define LINE_MAX_BYTES 512
 #define SECOND_NS 1000000000u
+#define PEERS 64u
 
 struct user {
 	char name[MR_NAME_MAX];
@@ -25,7 +26,7 @@ struct user {
 struct mr_http_users {
 	struct user user[MR_HTTP_USERS_MAX];
 	uint32_t count;
-	uint32_t guesses; /* wrong ones, in the second that began at since_ns */
+	uint8_t guesses[PEERS]; /* wrong ones, in the second that began at since_ns */
 	uint64_t since_ns;
 	struct crypt_data work;
 };
@@ -43,6 +44,17 @@ static bool same(const char *a, const char *b)
 	return differ == 0;
 }
 
+/* A copied hash may have lost its end: one of this setting is as long. */
+static bool is_hash(struct mr_http_users *u, const char *text)
+{
+	const char *made;
+
+	if (strlen(text) >= CRYPT_OUTPUT_SIZE || crypt_checksalt(text) != CRYPT_SALT_OK)
+		return false;
+	made = crypt_r("", text, &u->work);
+	return made != NULL && strlen(made) == strlen(text);
+}
+
 static int add_user(
 	struct mr_http_users *u, char *line, uint32_t number, const char *file, struct mr_err *err)
 {
@@ -57,7 +69,11 @@ static int add_user(
 			"%s:%u: is not NAME:HASH with a name of 1 to %zu characters", file, number,
 			sizeof(to->name) - 1);
 	*colon = '\0';
-	if (strlen(colon + 1) >= sizeof(to->hash) || crypt_checksalt(colon + 1) != CRYPT_SALT_OK)
+	for (uint32_t i = 0; i < u->count; i++)
+		if (strcmp(u->user[i].name, line) == 0)
+			return mr_err_set(err, -EINVAL, "%s:%u: '%s' was there before; leave one",
+				file, number, line);
+	if (!is_hash(u, colon + 1))
 		return mr_err_set(err, -EINVAL,
 			"%s:%u: the hash of '%s' is none of crypt(5); make one with `openssl "
 			"passwd "
@@ -129,9 +145,10 @@ void mr_http_users_free(struct mr_http_users *u)
 	free(u);
 }
 
-enum mr_http_access mr_http_users_ask(
-	struct mr_http_users *u, const char *name, const char *password, uint64_t now_ns)
+enum mr_http_access mr_http_users_ask(struct mr_http_users *u, uint32_t peer, const char *name,
+	const char *password, uint64_t now_ns)
 {
+	uint8_t *guesses = &u->guesses[peer % PEERS];
 	struct user *user = NULL;
 	const char *hash;
 
@@ -144,9 +161,9 @@ enum mr_http_access mr_http_users_ask(
 		return MR_HTTP_GRANTED;
 	if (now_ns - u->since_ns >= SECOND_NS) {
 		u->since_ns = now_ns;
-		u->guesses = 0;
+		memset(u->guesses, 0, sizeof(u->guesses));
 	}
-	if (u->guesses >= MR_HTTP_GUESSES)
+	if (*guesses >= MR_HTTP_GUESSES)
 		return MR_HTTP_LATER;
 	/* An unknown name takes as long as a wrong password. */
 	hash = crypt_r(password, user != NULL ? user->hash : u->user[0].hash, &u->work);
@@ -155,6 +172,6 @@ enum mr_http_access mr_http_users_ask(
 			memcpy(user->known, password, strlen(password) + 1);
 		return MR_HTTP_GRANTED;
 	}
-	u->guesses++;
+	++*guesses;
 	return MR_HTTP_DENIED;
 }

@@ -17,7 +17,7 @@
 
 static bool is_pcap(const char *device)
 {
-	return strncmp(device, "net_pcap", 8) == 0 || strncmp(device, "eth_pcap", 8) == 0;
+	return strncmp(device, "net_pcap", 8) == 0;
 }
 
 /* The files among the arguments of a port, in the order in which they become queues. */

@@ -422,6 +422,9 @@ MR_HD void mr_walk(const struct mr_view *v, uint32_t at, struct mr_headers *h)
 	}
 	if (!mr_has(v, at, MR_FRAME_MIN)) {
 		h->has = MR_HAS_MALFORMED;
+	} else if (h->ethertype == MR_ETHER_VLAN || h->ethertype == MR_ETHER_SERVICE) {
+		/* More tags than are walked, or one that is cut short: what it bears is unknown. */
+		h->has |= MR_HAS_MALFORMED;
 	} else if (h->ethertype == MR_ETHER_IPV4) {
 		mr_walk_ipv4(v, h);
 	} else if (h->ethertype == MR_ETHER_IPV6) {

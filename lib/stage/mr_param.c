@@ -26,7 +26,8 @@ static const struct {
 	[MR_PARAM_PORT] = {"port", sizeof(uint32_t), "a port of the lane's tx list"},
 	[MR_PARAM_RANGE] = {"range", sizeof(struct mr_range),
 		"a number, a range as in 1-9, or any"},
-	[MR_PARAM_MAC] = {"mac", sizeof(struct mr_mac), "an address as in 02:00:5e:10:00:01"},
+	[MR_PARAM_MAC] = {"mac", sizeof(struct mr_mac),
+		"the address of one station as in 02:00:5e:10:00:01"},
 	[MR_PARAM_IP] = {"ip", sizeof(struct mr_ip), "an IPv4 or IPv6 address"},
 	[MR_PARAM_PREFIX] = {"prefix", sizeof(struct mr_prefix),
 		"a prefix as in 10.0.0.0/8 or 2001:db8::/32 with no bit set behind it, or any"},
@@ -285,7 +286,8 @@ static int value_parse(const struct mr_param_desc *p, const char *text,
 	case MR_PARAM_RANGE:
 		return mr_param_range_parse(text, p->min, p->max, &v->range);
 	case MR_PARAM_MAC:
-		return mr_param_mac_parse(text, &v->mac);
+		rc = mr_param_mac_parse(text, &v->mac);
+		return rc < 0 || (v->mac.byte[0] & 1) == 0 ? rc : -EINVAL;
 	case MR_PARAM_IP:
 		return *text == '\0' ? 0 : mr_param_ip_parse(text, &v->ip);
 	case MR_PARAM_PREFIX:

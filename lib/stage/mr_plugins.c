@@ -206,6 +206,28 @@ static int judge_params(const char *path, const struct mr_stage_desc *s, struct 
 	return 0;
 }
 
+static int judge_table(const char *path, const struct mr_stage_desc *s, struct mr_err *err)
+{
+	const struct mr_table_desc *t = s->table;
+	const struct mr_param_desc *file;
+
+	if (t == NULL)
+		return 0;
+	file = t->file != NULL ? mr_stage_param_find(s, t->file) : NULL;
+	if (file == NULL || file->type != MR_PARAM_FILE || t->capacity == NULL ||
+		mr_stage_param_find(s, t->capacity) == NULL)
+		return mr_err_set(err, -EINVAL,
+			"plug-in '%s', stage '%s': its table names no parameter of type file, or "
+			"none for its capacity; name both",
+			path, s->name);
+	if (t->bytes == NULL || t->build == NULL)
+		return mr_err_set(err, -EINVAL,
+			"plug-in '%s', stage '%s': its table has no function that sizes it, or "
+			"none that builds it; give both",
+			path, s->name);
+	return 0;
+}
+
 /* Counters are keys of reports, which take 32 of a stage. */
 static int judge_counters(const char *path, const struct mr_stage_desc *s, struct mr_err *err)
 {
@@ -263,7 +285,9 @@ static int judge_stage(const struct mr_plugins *p, const struct mr_plugin_object
 			"plug-in '%s', stage '%s': parameters or counters are counted, and there "
 			"is no table of them",
 			o->path, s->name);
-	return judge_params(o->path, s, err) < 0 ? err->code : judge_counters(o->path, s, err);
+	if (judge_params(o->path, s, err) < 0 || judge_counters(o->path, s, err) < 0)
+		return err->code;
+	return judge_table(o->path, s, err);
 }
 
 static int take_stages(const struct mr_plugins *p, struct mr_plugin_object *o, struct mr_err *err)

@@ -118,9 +118,10 @@ static void parse_hop(
 	} else if (t->words == 5 && strcmp(t->word[1], "via") == 0 &&
 		strcmp(t->word[3], "port") == 0) {
 		hop->kind = MR_ROUTE_VIA;
-		if (mr_param_mac_parse(t->word[2], &mac) < 0)
+		if (mr_param_mac_parse(t->word[2], &mac) < 0 || (mac.byte[0] & 1) != 0)
 			mr_table_refuse(t,
-				"'via' takes an address as in 02:00:5e:10:00:01, not '%.40s'",
+				"'via' takes the address of one station as in "
+				"02:00:5e:10:00:01, not '%.40s'",
 				t->word[2]);
 		else
 			memcpy(hop->mac, mac.byte, sizeof(hop->mac));

@@ -71,14 +71,21 @@ MR_HD enum mr_flow mr_reflect_arp(
 MR_HD int mr_reflect_is_solicitation(const struct mr_view *v, const struct mr_headers *h)
 {
 	uint32_t at = h->l4 + 24;
+	int probe = (mr_get_be(v, h->l3 + 8, 8) | mr_get_be(v, h->l3 + 16, 8)) == 0;
 
 	if (mr_get_u8(v, h->l3 + 7) != 255 || mr_get_u8(v, h->l4 + 1) != 0 || h->end < at ||
 		mr_get_u8(v, h->l4 + 8) == 0xff)
 		return 0;
+	/* From :: only to a solicited-node address, ff02::1:ff00:0/104. */
+	if (probe &&
+		(mr_get_be(v, h->l3 + 24, 8) != 0xff02000000000000 ||
+			mr_get_be(v, h->l3 + 32, 5) != 0x00000001ff))
+		return 0;
 	while (at < h->end) {
 		uint32_t bytes = at + 1 < h->end ? mr_get_u8(v, at + 1) * 8 : 0;
 
-		if (bytes == 0 || bytes > h->end - at)
+		/* Nor does who has no address yet give one of his link (option 1). */
+		if (bytes == 0 || bytes > h->end - at || (probe && mr_get_u8(v, at) == 1))
 			return 0;
 		at += bytes;
 	}

@@ -16,8 +16,9 @@
  * with destination unreachable (RFC 792, RFC 4443), from the first of `addresses` that is of
  * its family and by the route back; without these it is dropped. The answer is made in the packet's
  * own buffer, in front of it, and quotes as much as fits 576 bytes (RFC 1812 4.3.2.3) or 1280 (RFC
- * 4443 3.1). Not answered are ICMP errors, later fragments, what went to or claims to come from
- * more or less than one host, and frames without room in front (RFC 1122 3.2.2, RFC 4443 2.4 e).
+ * 4443 3.1). Not answered are ICMP errors, later fragments and frames without room in front (RFC
+ * 1122 3.2.2, RFC 4443 2.4 e). What goes to or claims to come from more or less than one host, or a
+ * link-local address, is neither forwarded nor answered, but a route may pass it on.
  * A lane sends no more answers than `errors_per_second`, and `errors_burst` of them at once (RFC
  * 1812 4.3.2.8, RFC 4443 2.4 f); what that holds back is dropped and counted as `limited`.
  *
@@ -42,6 +43,7 @@ enum {
 	MR_ROUTE_ANSWERED,
 	MR_ROUTE_MALFORMED,
 	MR_ROUTE_LIMITED,
+	MR_ROUTE_MARTIAN,
 };
 
 struct mr_route_params {
@@ -61,10 +63,16 @@ MR_HD int mr_route_is_host(const struct mr_ip *ip)
 	return first != 0xff && (ip->word[0] | ip->word[1] | ip->word[2] | ip->word[3] >> 1) != 0;
 }
 
-/* Link-local addresses stay on their link (RFC 4291 2.5.6). */
-MR_HD int mr_route_is_local(const struct mr_ip *ip)
+/*
+ * Whether a packet from or to it is forwarded, and answered with an ICMP error. Link-local
+ * addresses stay on their link (RFC 3927 7, RFC 4291 2.5.6), and those of no host or of many
+ * are no unicast router's (RFC 1812 5.3.7, RFC 4291 2.5.2 and 2.5.3).
+ */
+MR_HD int mr_route_travels(const struct mr_ip *ip)
 {
-	return ip->family == 6 && ip->word[0] >> 22 == 0xfe80 >> 6;
+	if (ip->family == 4)
+		return mr_route_is_host(ip) && ip->word[0] >> 16 != 0xa9fe;
+	return mr_route_is_host(ip) && ip->word[0] >> 22 != 0xfe80 >> 6;
 }
 
 /* This router's address of a family, or NULL. */
@@ -83,22 +91,12 @@ MR_HD int mr_route_may_answer(const struct mr_view *v, const struct mr_headers *
 
 	if ((h->has & MR_HAS_LATER) != 0 || h->l4 == 0)
 		return 0;
+	/* Behind `end` lies padding. */
 	if ((h->has & MR_HAS_IPV4) != 0)
 		return h->protocol != MR_IP_ICMP ||
-			(mr_has(v, h->l4, 1) && (type == 0 || type == 8 || type >= 13));
+			(h->l4 < h->end && (type == 0 || type == 8 || type >= 13));
 	/* Errors are below 128, and a redirect is not answered either. */
-	return h->protocol != MR_IP_ICMP6 || (mr_has(v, h->l4, 1) && type >= 128 && type != 137);
-}
-
-/* Whether both ends of the walked packet, and its way, allow an answer. */
-MR_HD int mr_route_is_answerable(const struct mr_view *v, const struct mr_headers *h)
-{
-	struct mr_ip ip = mr_walked_target(v, h);
-
-	if (!mr_route_may_answer(v, h) || (mr_get_u8(v, 0) & 1) != 0 || !mr_route_is_host(&ip))
-		return 0;
-	ip = mr_walked_source(v, h);
-	return mr_route_is_host(&ip) && !mr_route_is_local(&ip);
+	return h->protocol != MR_IP_ICMP6 || (h->l4 < h->end && type >= 128 && type != 137);
 }
 
 /*
@@ -150,7 +148,7 @@ MR_HD enum mr_flow mr_route_answer(
 	const struct mr_route_hop *hop;
 	struct mr_ip to;
 
-	if (ctx->table == NULL || own == NULL || !mr_route_is_answerable(v, h))
+	if (ctx->table == NULL || own == NULL || !mr_route_may_answer(v, h))
 		return mr_drop(v, MR_REASON_policy);
 	to = mr_walked_source(v, h);
 	hop = mr_route_find((const struct mr_route_table *)ctx->table, &to);
@@ -220,16 +218,24 @@ MR_HD enum mr_flow mr_stage_route(const struct mr_ctx *ctx, struct mr_view *v)
 	}
 	to = mr_walked_target(v, &h);
 	from = mr_walked_source(v, &h);
-	if (ctx->table != NULL && !mr_route_is_local(&from) && !mr_route_is_local(&to))
+	if (ctx->table != NULL)
 		hop = mr_route_find((const struct mr_route_table *)ctx->table, &to);
-	if (hop == NULL || hop->kind == MR_ROUTE_NONE) {
-		mr_count(ctx, MR_ROUTE_NO_ROUTE, 1);
-		return mr_route_answer(ctx, v, &h, 3 << 8);
+	if (hop != NULL && hop->kind == MR_ROUTE_PASS) {
+		mr_count(ctx, MR_ROUTE_PASSED, 1);
+		return MR_NEXT;
 	}
-	if (hop->kind == MR_ROUTE_VIA)
+	if (hop != NULL && hop->kind == MR_ROUTE_DROP) {
+		mr_count(ctx, MR_ROUTE_DROPPED, 1);
+		return mr_drop(v, MR_REASON_policy);
+	}
+	if (!mr_route_travels(&from) || !mr_route_travels(&to)) {
+		mr_count(ctx, MR_ROUTE_MARTIAN, 1);
+		return mr_drop(v, MR_REASON_policy);
+	}
+	if (hop != NULL && hop->kind == MR_ROUTE_VIA)
 		return mr_route_forward(ctx, v, &h, hop);
-	mr_count(ctx, hop->kind == MR_ROUTE_PASS ? MR_ROUTE_PASSED : MR_ROUTE_DROPPED, 1);
-	return hop->kind == MR_ROUTE_PASS ? MR_NEXT : mr_drop(v, MR_REASON_policy);
+	mr_count(ctx, MR_ROUTE_NO_ROUTE, 1);
+	return mr_route_answer(ctx, v, &h, 3 << 8);
 }
 
 #if defined(MR_STAGE_DESCRIBE)
@@ -265,7 +271,7 @@ static const struct mr_param_desc route_params[] = {
 		.def = "",
 		.unit = "",
 		.help = "where ICMP errors come from, one for each family; without it there are "
-			"none"},
+			"none; ports take them with an mtu of 576, for IPv6 1280"},
 	{.name = "errors_per_second",
 		.type = MR_PARAM_U32,
 		.offset = offsetof(struct mr_route_params, errors_per_second),
@@ -316,6 +322,8 @@ static const struct mr_stage_counter route_counters[] = {
 	[MR_ROUTE_ANSWERED] = {"answered", "ICMP errors sent for these; the others were dropped"},
 	[MR_ROUTE_LIMITED] = {"limited", "ICMP errors that the limit of their rate held back"},
 	[MR_ROUTE_MALFORMED] = {"malformed", "IP headers that contradict or have a wrong checksum"},
+	[MR_ROUTE_MARTIAN] = {"martian",
+		"packets from or to addresses that no router forwards (RFC 1812 5.3.7)"},
 };
 
 const struct mr_stage_desc mr_stage_desc_route = {

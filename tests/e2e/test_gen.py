@@ -219,6 +219,18 @@ def a_signal_ends_a_trial_with_its_whole_report(s):
 
 
 @case
+def a_trial_that_is_cut_short_has_missed_what_was_due_by_then(s):
+    send = {"port": "full", "rate_pps": 5000, "duration_ms": 60000}
+    instance = start(s, gen({"full": "net_ring0"}, send)).until_running()
+    time.sleep(2)
+    instance.signal(signal.SIGINT)
+    (trial,) = end(instance, reason="signal").report["trials"]
+    check(trial["sent"] < 3000, f"a ring that nobody empties took more than it holds: {trial}")
+    check(9000 <= trial["scheduled"] < 60000, f"scheduled in 2 s of 5000 a second: {trial}")
+    check_equal(trial["missed"], trial["scheduled"] - trial["sent"], "missed")
+
+
+@case
 def mistakes_are_refused_with_their_line(s):
     cfg = gen(LOOP, {"port": "lop", "rate_pps": 0}, "loop", {"size": 63})
     path = s.write("bad.yaml", cfg)

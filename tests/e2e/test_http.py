@@ -49,10 +49,10 @@ class Local(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-def get(where, url, method="GET", user=None, body=None):
+def get(where, url, method="GET", user=None, body=None, source=""):
     """Status, headers and text; where is a port or the path of a socket."""
     if isinstance(where, int):
-        c = http.client.HTTPConnection("127.0.0.1", where, timeout=10 * PATIENCE)
+        c = http.client.HTTPConnection("127.0.0.1", where, timeout=10 * PATIENCE, source_address=(source, 0))
     else:
         c = Local(str(where))
     headers = {}
@@ -240,6 +240,11 @@ def only_users_are_told(s):
     check_equal(statuses[-1], 429, "one guess too many")
     check_equal(get(port, "/metrics", user="anne:right")[0], 200, "who is known is not told to wait")
     stop(run)
+    run = s.start(quiet(f"0.0.0.0:{port}", users=users)).until_running()
+    guesses = [get(port, "/metrics", user="anne:wrong", source="127.0.0.2")[0] for _ in range(8)]
+    check(429 in guesses, f"who guesses: {guesses}")
+    check_equal(get(port, "/metrics", user="anne:right")[0], 200, "who does not")
+    stop(run)
 
 
 @case
@@ -253,11 +258,14 @@ def what_is_wrong_with_the_server_is_told_before_lanes_run(s):
         check(words in r.stderr and "http.listen" in r.stderr, f"{listen}: {r.stderr}")
     good = "anne:$6$saltsalt$" + "x" * 86 + "\n"
     for text, mode, words in ((good, 0o604, "chmod o="), ("anne\n", 0o600, ":1: is not NAME:HASH"),
+        ("anne:$6$saltsalt\n", 0o600, ":1: the hash of 'anne'"), (good + good, 0o600, ":2: 'anne' was there before"),
         (good + "bob:plain\n", 0o600, ":2: the hash of 'bob'"), ("# none\n", 0o600, "names no user"),
         ("x" * 600, 0o600, "longer than"), (None, 0, "No such file")):  # fmt: skip
         users = user_file(s, "bad", text, mode) if text is not None else s.path / "gone"
-        r = s.start(quiet(f"127.0.0.1:{free_port()}", users=users)).wait(FAILURE)
+        r = s.start(quiet(f"127.0.0.1:{free_port()}", users=users)).wait(CONFIG)
         check(words in r.stderr, f"{words!r}: {r.stderr}")
+        r = s.command("check", s.write("wrong.yaml", quiet("127.0.0.1:9", users=users)))
+        check_equal((r.status, words in r.stderr, "http.users" in r.stderr), (CONFIG, True, True), r.told())
 
 
 @case
@@ -299,7 +307,7 @@ def as_many_silent_clients_as_may_be_hold_up_no_stop(s):
     r = s.start(quiet(f"127.0.0.1:{port}"), "--duration", "1", prefix=few).wait(CONFIG)
     check("files open" in r.stderr, r.stderr)
     run = s.start(quiet(f"127.0.0.1:{port}")).until_running()
-    silent = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(100)]
+    silent = [socket.create_connection(("127.0.0.1", port), 10, (f"127.0.0.{2 + k % 10}", 0)) for k in range(100)]
     end = time.monotonic() + WAIT_S
     while len(os.listdir(f"/proc/{run.process.pid}/fd")) < 70:
         check(time.monotonic() < end, "clients are not taken")
@@ -323,7 +331,7 @@ class Clients(threading.Thread):
 
     def __init__(self, port, wanted):
         super().__init__(daemon=True)
-        self.port, self.left, self.kinds = port, wanted, 0
+        self.port, self.left, self.connected = port, wanted, 0
         self.kind, self.may, self.idle = None, threading.Event(), threading.Event()
         self.wrong = None
         self.idle.set()
@@ -350,7 +358,9 @@ class Clients(threading.Thread):
             self.idle.set()
 
     def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), 10 * PATIENCE)
+        """From an address of its own, since each may have a few connections."""
+        self.connected += 1
+        return socket.create_connection(("127.0.0.1", self.port), 10 * PATIENCE, (f"127.0.1.{self.connected % 250}", 0))
 
     def asking(self):
         """One request after the other on one connection."""
@@ -395,6 +405,7 @@ class Clients(threading.Thread):
         for _ in range(1000):
             c = socket.socket()
             c.setblocking(False)
+            c.bind((f"127.0.2.{len(all_) % 250}", 0))
             c.connect_ex(("127.0.0.1", self.port))
             all_.append(c)
         while self.may.is_set():
@@ -460,6 +471,27 @@ def beside_a_core_of_its_own(s, run, port, core, requests):
     now = LaneBooks(s, run, task)
     check_equal((now.faults - began.faults, now.waits - began.waits), (0, 0), "faults and waits of the lane's thread")
     return ratios, kib, files
+
+
+@case
+def who_opens_all_connections_he_can_leaves_room_for_others(s):
+    port = free_port()
+    run = s.start(quiet(f"127.0.0.1:{port}")).until_running()
+    held = []
+    for _ in range(80):
+        c = socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.2", 0))
+        c.sendall(b"POST /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000000\r\n")
+        held.append(c)
+    check_equal(get(port, "/readyz")[0], 200, "to another")
+    began = time.monotonic()
+    check_equal(get(port, "/metrics", "POST", body="x" * 100)[0], 405, "a body")
+    with socket.create_connection(("127.0.0.1", port), 10) as c:
+        c.sendall(b"POST /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000000\r\n\r\n")
+        check(c.recv(100).startswith(b"HTTP/1.1 405"), "a body that does not come is waited for")
+    check(time.monotonic() - began < 5 * PATIENCE, "answered late")
+    stop(run)
+    for c in held:
+        c.close()
 
 
 @case

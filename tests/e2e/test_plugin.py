@@ -207,6 +207,12 @@ def what_is_no_plug_in_of_this_sdk_is_refused(s):
     done(["cc", "-shared", "-x", "c", "-o", "plain.so", "/dev/null"], s.path, env)
     refused(s, "plain.so", "has no note .note.millrace")
     s.write("hide.map", "{ local: *; };\n")
+    text = (EXAMPLE / "tally.c").read_text().replace("static const struct mr_stage_desc ", """
+static const struct mr_table_desc tally_table = {"closed", "closed", NULL, NULL};
+static const struct mr_stage_desc """, 1).replace(".name = \"tally\",", ".name = \"tally\", .table = &tally_table,", 1)
+    source = s.write("table.c", text)
+    done(["cc", "-fPIC", "-shared", *flags(env, "--cflags"), source, "-o", s.path / "table.so"], s.path, env)
+    refused(s, "table.so", "no parameter of type file")
     built(s, "-Wl,--version-script=hide.map", name="hidden.so", env=env)
     refused(s, "hidden.so", "does not export the symbol mr_plugin")
     (s.path / "lacks.c").write_text("void mr_nowhere(void);\nvoid f(void) { mr_nowhere(); }\n")

@@ -17,6 +17,9 @@ import signal
 import socket
 import sys
 
+from scapy.layers.inet6 import ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6
+from scapy.layers.l2 import Ether
+
 from harness import PATIENCE, Skipped, case, check, check_equal, config, lane, main
 from namespaces import out, ping
 
@@ -111,6 +114,25 @@ def a_kernel_gets_every_answer_at_every_size(s):
     check(2 * sizes * COUNT - missed <= counters["udp"] <= 2 * sizes * COUNT, f"udp: {counters}")
     check(counters["arp"] >= 1 and counters["nd"] >= 1, f"{counters}")
     check_equal(r.lane()["tx_packets"], sum(counters.values()), "answers sent")
+
+
+@case
+def solicitations_that_are_to_be_discarded_are_not_answered(s):
+    """RFC 4861 7.1.1, of a prober for duplicates: to a solicited-node address, without its link's."""
+    mine, nodes = "fd09::2", "ff02::1:ff00:2"
+
+    def asks(target, *options):
+        frame = Ether(src="02:00:00:00:00:09", dst="33:33:ff:00:00:02") / IPv6(src="::", dst=target, hlim=255)
+        return bytes(frame / ICMPv6ND_NS(tgt=mine) / b"".join(options))
+
+    link = bytes(ICMPv6NDOptSrcLLAddr(lladdr="02:00:00:00:00:09"))
+    s.pcap("in.pcap", [asks(nodes), asks(mine), asks(nodes, link), asks(nodes, bytes([14, 1]) + bytes(6))])
+    stages = [{"use": "reflect", "params": {"addresses": [mine], "mac": "02:00:5e:00:53:01"}}, "drop"]
+    r = s.run_idle(config({"p": "net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap"}, [lane("l0", "p", "p", stages)]))
+    check_equal(r.stage("l0", "reflect")["nd"], 2, "probes that were answered")
+    for frame in s.frames("out.pcap"):
+        told = Ether(frame)
+        check_equal((told.dst, told[IPv6].dst), ("33:33:00:00:00:01", "ff02::1"), "who is told")
 
 
 sys.exit(main())

@@ -437,7 +437,8 @@ static void what_is_met_is_done_and_counted(void **state)
 	char text[] = "count proto udp\npermit src 10.0.0.0/8 dst_port 53\ndeny proto 17\n";
 	uint8_t udp[] = "\2\0\0\0\0\1\2\0\0\0\0\2\x08\0\x45\0\0\x1c\0\0\0\0\x40\x11\0\0\x0a\0\0\1"
 			"\x0a\0\0\2\0\7\0\x35\0\x08\0\0";
-	static const uint64_t wanted[] = {1, 1, 2, 3, 2, 1};
+	uint8_t tagged[sizeof(udp) + 4 * (MR_WALK_VLANS + 1)];
+	static const uint64_t wanted[] = {1, 1, 2, 3, 2, 2};
 	struct mr_table_errors errors;
 	struct mr_chain_dev c = {0};
 	struct run r = {.c = &c};
@@ -455,6 +456,12 @@ static void what_is_met_is_done_and_counted(void **state)
 	set(&c, "otherwise", "permit");
 	assert_int_equal(run(&r, udp, sizeof(udp) - 1, &v), MR_NEXT);
 	assert_int_equal(run(&r, udp, sizeof(udp) - 2, &v), MR_STOP); /* cut off */
+	assert_int_equal(v.arg, MR_REASON_malformed);
+	memcpy(tagged, udp, 12); /* one tag more than is walked, and none of its IP */
+	for (uint32_t i = 12; i < 12 + 4 * (MR_WALK_VLANS + 1); i += 4)
+		memcpy(tagged + i, "\x81\0\0\1", 4);
+	memcpy(tagged + 12 + 4 * (MR_WALK_VLANS + 1), udp + 12, sizeof(udp) - 12);
+	assert_int_equal(run(&r, tagged, sizeof(tagged) - 1, &v), MR_STOP);
 	assert_int_equal(v.arg, MR_REASON_malformed);
 	udp[12] = 9;
 	assert_int_equal(run(&r, udp, sizeof(udp) - 1, &v), MR_NEXT);

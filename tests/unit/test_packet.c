@@ -300,6 +300,10 @@ static void tags_and_extension_headers_have_a_limit(void **state)
 	mr_walk(&v, 0, &h);
 	assert_int_equal(h.vlans, MR_WALK_VLANS);
 	assert_int_equal(h.ethertype, MR_ETHER_SERVICE);
+	assert_int_equal(h.has, MR_HAS_VLAN | MR_HAS_MALFORMED);
+	v = at_end(bytes, 17); /* in the first */
+	mr_walk(&v, 0, &h);
+	assert_int_equal(h.has, MR_HAS_MALFORMED);
 	for (uint32_t n = MR_WALK_HEADERS; n < MR_WALK_HEADERS + 2; n++) {
 		memset(bytes, 0, sizeof(bytes));
 		memcpy(bytes + 12, "\x86\xdd\x60", 3);

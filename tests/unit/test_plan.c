@@ -372,7 +372,7 @@ static void port_strings_become_dpdk_devices(void **state)
 		{"net_pcap0,rx_pcap=a,tx_pcap=b", MR_PORT_VDEV, "net_pcap0", "rx_pcap=a,tx_pcap=b",
 			""},
 		{"net_null_x", MR_PORT_VDEV, "net_null_x", "", ""},
-		{"eth_tap0,iface=x", MR_PORT_VDEV, "eth_tap0", "iface=x", ""},
+		{"net_tap0,iface=x", MR_PORT_VDEV, "net_tap0", "iface=x", ""},
 		{"0000:5E:00.1", MR_PORT_PCI, "0000:5e:00.1", MLX5_OURS, ""},
 		{"5e:1f.7,dv_flow_en=1", MR_PORT_PCI, "0000:5e:1f.7", "dv_flow_en=1," MLX5_OURS,
 			""},
@@ -383,7 +383,7 @@ static void port_strings_become_dpdk_devices(void **state)
 	static const char *const bad[] = {"net_", "net", "5e:00", "5e:00.8", "5e:20.0", "5e:00.0x",
 		"5e:00.0:1", "000:5e:00.0", "g:5e:00.0", "kernel:", "kernel:.", "kernel:a b",
 		"kernel:abcdefghijklmnop", "net_a b", "net_0123456789012345678901234567", "::.",
-		":", "., "};
+		":", "., ", "eth_ring0"};
 	char text[512];
 
 	(void)state;

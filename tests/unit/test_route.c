@@ -246,7 +246,7 @@ static const uint8_t mac[6] = {2, 0x4d, 0x52, 0, 0, 1};
 struct world {
 	struct mr_chain_dev c;
 	void *table;
-	uint64_t counters[8];
+	uint64_t counters[16];
 	uint64_t limit, now_ns;
 	bool limited;
 	uint8_t buffer[ROOM];
@@ -300,8 +300,9 @@ struct packet {
 	uint32_t target; /* last word of 10.x.x.x; of IPv6 its first: fd01... */
 	uint32_t source; /* as target, 0: 10.0.0.2 or fd00::2 */
 	uint32_t fragment;
-	uint8_t type; /* first byte of the payload */
-	bool group;   /* to a group address of Ethernet */
+	uint8_t type;     /* first byte of the payload */
+	bool group;       /* to a group address of Ethernet */
+	uint32_t padding; /* bytes behind the packet */
 };
 
 static uint8_t *make(struct world *w, const struct packet *p, uint32_t head)
@@ -333,11 +334,11 @@ static uint8_t *make(struct world *w, const struct packet *p, uint32_t head)
 		put(ip + 24, 4, p->target);
 		ip[39] = 1;
 	}
-	for (uint32_t i = 0; i < p->payload; i++)
+	for (uint32_t i = 0; i < p->payload + p->padding; i++)
 		f[at + i] = (uint8_t)(i * 7);
 	f[at] = p->type;
 	w->v = (struct mr_view){.frame = f,
-		.length = at + p->payload,
+		.length = at + p->payload + p->padding,
 		.head = head,
 		.room = ROOM,
 		.verdict = MR_TX};
@@ -475,6 +476,12 @@ static void what_may_not_be_answered_is_dropped(void **state)
 		{.family = 6, .protocol = 17, .source = 0xfe800000},
 		{.family = 4, .protocol = 17, .target = 0xf0000001},
 		{.family = 6, .protocol = 17, .target = 0xff020000},
+		{.family = 4, .protocol = 17, .source = 0xa9fe0001},
+		{.family = 4, .protocol = 17, .target = 0xa9fe0001},
+		{.family = 6, .protocol = 17, .target = 0xfe800000},
+		/* a type that is padding's */
+		{.family = 4, .protocol = 1, .padding = 20},
+		{.family = 6, .protocol = 58, .type = 128, .padding = 20},
 		/* no route back */
 		{.family = 4, .protocol = 17, .source = 0x0c000001},
 	};
@@ -485,7 +492,7 @@ static void what_may_not_be_answered_is_dropped(void **state)
 		uint8_t before[ROOM];
 
 		p.ttl = 1;
-		p.payload = 20;
+		p.payload = 20 - p.padding;
 		if (p.target == 0)
 			p.target = p.family == 4 ? 0x0b000001 : 0xfe000000;
 		make(w, &p, HEAD);
@@ -682,6 +689,42 @@ static void what_is_not_to_be_routed_goes_on_or_is_dropped(void **state)
 	assert_int_equal(w->v.verdict, MR_DROP);
 }
 
+/* With default routes: RFC 1812 5.3.7, RFC 3927 7, RFC 4291 2.5.2, 2.5.3 and 2.5.6. */
+static void what_no_router_forwards_is_dropped_but_may_be_its_own(void **state)
+{
+	static const struct {
+		uint32_t family, address;
+	} row[] = {{4, 0x00000001}, {4, 0x7f000001}, {4, 0xa9fe0001}, {4, 0xe0000001},
+		{4, 0xffffffff}, {6, 0xfe800000}, {6, 0xff020000}};
+	struct world *w = *state;
+
+	for (uint32_t own = 0; own < 2; own++) {
+		free(w->table);
+		w->table = must_build(own ? "0.0.0.0/0 pass\n::/0 pass\n"
+					  : "0.0.0.0/0 via 02:00:00:00:00:01 port 0\n"
+					    "::/0 via 02:00:00:00:00:01 port 0\n",
+			10);
+		for (uint32_t i = 0; i < 2 * MR_ARRAY_LEN(row); i++) {
+			struct packet p = {.family = row[i / 2].family,
+				.ttl = 9,
+				.protocol = 17,
+				.payload = 30,
+				.target = row[i / 2].family == 4 ? 0x0b000001 : 0xfd000000};
+
+			if ((i & 1) != 0)
+				p.source = row[i / 2].address;
+			else
+				p.target = row[i / 2].address;
+			make(w, &p, HEAD);
+			if (run(w) != (own ? MR_NEXT : MR_STOP) ||
+				w->v.verdict != (own ? MR_TX : MR_DROP))
+				fail_msg("row %u", i);
+			assert_int_equal(w->counters[8], own ? 0 : i + 1);
+		}
+		memset(w->counters, 0, sizeof(w->counters));
+	}
+}
+
 static void no_byte_and_no_length_of_a_header_leads_out_of_the_frame(void **state)
 {
 	static const uint8_t values[] = {0, 1, 5, 0x0f, 0x44, 0x4f, 0x60, 0x7f, 0x80, 0xff};
@@ -727,13 +770,14 @@ static void every_mistake_of_a_file_is_told_with_its_line(void **state)
 	char text[] = "10.0.0.0/8 via 02:00:00:00:00:01 port up # good\n10.0.0.1/8 pass\n"
 		      "10.1.0.0/16\n10.2.0.0/16 via 02:00:00:00:01 port in\n"
 		      "10.3.0.0/16 via 02:00:00:00:00:01 port 2\n10.4.0.0/16 drop it\n"
-		      "fd00::/8 drop\n\n10.0.0.0/8 pass\n0/0 drop\n";
+		      "fd00::/8 drop\n\n10.0.0.0/8 pass\n0/0 drop\n"
+		      "10.5.0.0/16 via 03:00:00:00:00:01 port up\n";
 	static const struct {
 		uint32_t line;
 		const char *words;
 	} wanted[] = {{2, "not '10.0.0.1/8'"}, {3, "'via MAC port PORT', 'pass' or 'drop'"},
-		{4, "'via' takes an address"}, {5, "not '2'"}, {6, "behind the prefix"},
-		{10, "not '0/0'"}, {9, "has a route already, in line 1"}};
+		{4, "'via' takes the address of one"}, {5, "not '2'"}, {6, "behind the prefix"},
+		{10, "not '0/0'"}, {11, "one station"}, {9, "has a route already, in line 1"}};
 	struct mr_table_errors errors;
 	char many[] = "10.0.0.0/8 drop\n11.0.0.0/8 drop\n12.0.0.0/8 drop\n";
 
@@ -768,6 +812,7 @@ int main(void)
 		cmocka_unit_test(threads_share_a_limit),
 		CASE(answers_keep_to_their_rate),
 		CASE(what_is_not_to_be_routed_goes_on_or_is_dropped),
+		CASE(what_no_router_forwards_is_dropped_but_may_be_its_own),
 		CASE(no_byte_and_no_length_of_a_header_leads_out_of_the_frame),
 		cmocka_unit_test(every_mistake_of_a_file_is_told_with_its_line),
 	};
