@@ -103,28 +103,47 @@ int mr_port_probe(struct mr_port *p, const struct mr_port_spec *spec, struct mr_
 	return 0;
 }
 
+/* Of a call that failed: not every bus sets rte_errno, and some only errno. */
+static int bus_error(void)
+{
+	if (rte_errno > 0)
+		return rte_errno;
+	return errno > 0 ? errno : EIO;
+}
+
 int mr_port_map(
 	struct mr_port *p, void *addr, size_t bytes, const char **ret_kind, struct mr_err *err)
 {
+	int code;
+
 	/* The vdev bus answers 0 for drivers that have no such call. */
 	*ret_kind = p->software ? "none needed" : "dma-map";
+	rte_errno = 0;
+	errno = 0;
 	if (rte_dev_dma_map(p->dev, addr, (uint64_t)(uintptr_t)addr, bytes) == 0)
 		return 0;
-	if (p->software && rte_errno == ENOTSUP)
+	code = bus_error();
+	if (p->software && code == ENOTSUP)
 		return 0;
-	return mr_err_set(err, -rte_errno,
+	return mr_err_set(err, -code,
 		"port '%s' (%s): rte_dev_dma_map of %zu bytes at %p: %s; for GPU memory load "
 		"nvidia-peermem, and check the IOMMU",
-		p->name, p->device, bytes, addr, rte_strerror(rte_errno));
+		p->name, p->device, bytes, addr, rte_strerror(code));
 }
 
 int mr_port_unmap(struct mr_port *p, void *addr, size_t bytes, struct mr_err *err)
 {
-	if (rte_dev_dma_unmap(p->dev, addr, (uint64_t)(uintptr_t)addr, bytes) == 0 ||
-		(p->software && rte_errno == ENOTSUP))
+	int code;
+
+	rte_errno = 0;
+	errno = 0;
+	if (rte_dev_dma_unmap(p->dev, addr, (uint64_t)(uintptr_t)addr, bytes) == 0)
 		return 0;
-	return mr_err_set(err, -rte_errno, "port '%s' (%s): rte_dev_dma_unmap at %p: %s", p->name,
-		p->device, addr, rte_strerror(rte_errno));
+	code = bus_error();
+	if (p->software && code == ENOTSUP)
+		return 0;
+	return mr_err_set(err, -code, "port '%s' (%s): rte_dev_dma_unmap at %p: %s", p->name,
+		p->device, addr, rte_strerror(code));
 }
 
 /* A virtual device that cannot has a source for each of its queues. */
