@@ -84,7 +84,8 @@ static void look_at(
 	ended = l->pub.counters.c[MR_C_tx_packets] + mr_counters_dropped(&l->pub.counters);
 	k->run &= strcmp(l->state, "run") == 0;
 	k->move &= turns != n->turns[i] && l->kernel_beats != n->beats[i];
-	k->move &= l->pub.in_flight == 0 || ended != n->ended[i];
+	/* What a port does not take waits there for ever, if it is to, and is the peer's fault. */
+	k->move &= l->pub.in_flight == 0 || l->pub.waiting != 0 || ended != n->ended[i];
 	n->turns[i] = turns;
 	n->ended[i] = ended;
 	n->beats[i] = l->kernel_beats;

@@ -12,8 +12,8 @@ uint64_t mr_lane_in_flight(const struct mr_lane *lane)
 
 static void publish(struct mr_lane *lane)
 {
-	mr_stats_publish(
-		&lane->pub, &lane->counters, &lane->latency, mr_lane_in_flight(lane), lane->state);
+	mr_stats_publish(&lane->pub, &lane->counters, &lane->latency, mr_lane_in_flight(lane),
+		lane->tx.waiting, lane->state);
 }
 
 static bool drained(const struct mr_lane *lane)

@@ -147,7 +147,7 @@ static void print_latency(struct prom *p)
 	json_t *lane;
 
 	open_family(p, family, "summary",
-		"receive to hand-over to the port, per packet, since the start");
+		"receive to hand-over to the port, or to its backlog, per packet, since the start");
 	json_array_foreach(p->lanes, i, lane) {
 		const json_t *l = get(lane, "latency_ns");
 

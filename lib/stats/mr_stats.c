@@ -24,7 +24,7 @@ static void load_words(uint64_t *to, const uint64_t *from, size_t n)
 }
 
 void mr_stats_publish(struct mr_published *pub, const struct mr_counters *counters,
-	const struct mr_hist *latency, uint64_t in_flight, uint32_t state)
+	const struct mr_hist *latency, uint64_t in_flight, uint64_t waiting, uint32_t state)
 {
 	/* Any addition raises the count, so an equal count is an equal histogram. */
 	bool same = mr_load_relaxed_u64(&pub->latency.count) == latency->count;
@@ -32,6 +32,7 @@ void mr_stats_publish(struct mr_published *pub, const struct mr_counters *counte
 	mr_publish_begin(&pub->epoch);
 	mr_store_relaxed(&pub->state, state);
 	mr_store_relaxed_u64(&pub->in_flight, in_flight);
+	mr_store_relaxed_u64(&pub->waiting, waiting);
 	mr_store_relaxed_u64(&pub->beat_ns, mr_clock_ns());
 	store_words(pub->counters.c, counters->c, MR_C_COUNT);
 	if (!same) {
@@ -51,6 +52,7 @@ void mr_stats_snapshot(struct mr_published *pub, struct mr_published *ret_snap)
 		begun = mr_read_begin(&pub->epoch);
 		ret_snap->state = mr_load_relaxed(&pub->state);
 		ret_snap->in_flight = mr_load_relaxed_u64(&pub->in_flight);
+		ret_snap->waiting = mr_load_relaxed_u64(&pub->waiting);
 		ret_snap->beat_ns = mr_load_relaxed_u64(&pub->beat_ns);
 		load_words(ret_snap->counters.c, pub->counters.c, MR_C_COUNT);
 		ret_snap->latency.count = mr_load_relaxed_u64(&pub->latency.count);

@@ -51,14 +51,19 @@ struct mr_published {
 	uint32_t epoch MR_CACHE_ALIGNED;
 	uint32_t state;     /* enum mr_lane_state */
 	uint64_t in_flight; /* packets in slots, backlogs and in hand */
+	uint64_t waiting;   /* of them, in backlogs: some port does not take them now */
 	uint64_t beat_ns;   /* clock of the last publish */
 	struct mr_counters counters;
-	struct mr_hist latency; /* ns from receive to hand-over to the port, per packet */
+	/*
+	 * ns, per packet: from when its slot's first was received until all of the slot was with
+	 * ports or in backlogs. What a packet waits in a backlog is not in it.
+	 */
+	struct mr_hist latency;
 };
 
 /* mr_stats_publish copies the lane's private values out; the lane's core only. */
 void mr_stats_publish(struct mr_published *pub, const struct mr_counters *counters,
-	const struct mr_hist *latency, uint64_t in_flight, uint32_t state);
+	const struct mr_hist *latency, uint64_t in_flight, uint64_t waiting, uint32_t state);
 
 /* mr_stats_snapshot copies a consistent state; ret_snap->epoch is meaningless. */
 void mr_stats_snapshot(struct mr_published *pub, struct mr_published *ret_snap);

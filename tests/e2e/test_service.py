@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What a run tells the service manager, and the units that deploy/ has for it."""
+import json
 import os
 import pathlib
 import re
@@ -11,7 +12,8 @@ import sys
 import time
 
 from harness import (
-    CLEAN, CONFIG, GPU, PATIENCE, SOURCE, Skipped, case, check, check_equal, config, lane, main, sees_threads,
+    CLEAN, CONFIG, GPU, PATIENCE, SOURCE, UNDRAINED, Skipped, case, check, check_equal, config, lane, main,
+    sees_threads,
 )  # fmt: skip
 
 DEPLOY = SOURCE / "deploy"
@@ -126,6 +128,27 @@ def what_only_lives_does_not_feed_the_watchdog(s):
         check_equal(len(m.lines("^WATCHDOG=1")), before, f"{fault}: fed all the same")
         check(before > 0, f"{fault}: it was never fed")
         run.wait(GPU, "gpu_stalled")
+
+
+@case
+def a_peer_that_takes_nothing_for_ever_does_not_starve_the_watchdog(s):
+    """Nobody receives from p1, and what waits for it is to wait."""
+    m = Manager(s, watchdog_s=2)
+    ports = {"p0": "net_null0,size=64,copy=0", "p1": "net_ring0"}
+    run = s.start(config(ports, [lane("l0", "p0", "p1", tx_timeout_us=0)]))
+    check(m.listen(40 * PATIENCE, "^READY=1"), f"never ready: {m.told}")
+    m.listen(2 * PATIENCE)
+    sent = json.loads(s.command("stats", "--json", "--name", run.name).stdout)["lanes"][0]["tx_packets"]
+    before = len(m.lines("^WATCHDOG=1"))
+    m.listen(3 * PATIENCE)
+    check(len(m.lines("^WATCHDOG=1")) - before >= 3, f"not fed: {m.told}")
+    check_equal(m.lines("stands still"), [], "status")
+    run.signal()
+    time.sleep(0.5)
+    run.signal()
+    r = run.wait(UNDRAINED, "signal")
+    check_equal(r.lane()["tx_packets"], sent, "sent to a port that is full")
+    check(r.lane()["in_flight"] > 0, "nothing waits")
 
 
 @case

@@ -735,6 +735,9 @@ static void a_port_that_recovers_gets_what_waited_in_order(void **state)
 	assert_int_equal(w->l->tx.waiting, 8);
 	drain_ring(env.out[0]);
 	assert_int_equal(mr_tx_poll(&w->l->tx, 200), 8);
+	/* A latency ends where the wait in a backlog begins. */
+	assert_int_equal(w->l->latency.count, 8);
+	assert_int_equal(w->l->latency.max_ns, 99);
 	for (uint32_t i = 0; i < 8; i++) {
 		m = take(env.out[0]);
 		assert_int_equal(m->data_len, 60 + i);

@@ -76,21 +76,22 @@ static void a_snapshot_is_what_was_published(void **state)
 		c.c[i] = 1000 + i;
 	mr_hist_add(&h, 123, 4);
 	mr_hist_add(&h, (uint64_t)1 << 50, 1);
-	mr_stats_publish(&pub, &c, &h, 42, 3);
+	mr_stats_publish(&pub, &c, &h, 42, 7, 3);
 	mr_stats_snapshot(&pub, &snap);
 	assert_memory_equal(&snap.counters, &c, sizeof(c));
 	assert_memory_equal(&snap.latency, &h, sizeof(h));
 	assert_int_equal(snap.in_flight, 42);
+	assert_int_equal(snap.waiting, 7);
 	assert_int_equal(snap.state, 3);
 	assert_true(snap.beat_ns >= before && snap.beat_ns <= mr_clock_ns());
 
 	/* The histogram alone moves on, then the counters alone. */
 	mr_hist_add(&h, 124, 1);
-	mr_stats_publish(&pub, &c, &h, 42, 3);
+	mr_stats_publish(&pub, &c, &h, 42, 7, 3);
 	mr_stats_snapshot(&pub, &snap);
 	assert_memory_equal(&snap.latency, &h, sizeof(h));
 	c.c[MR_C_turns]++;
-	mr_stats_publish(&pub, &c, &h, 41, 3);
+	mr_stats_publish(&pub, &c, &h, 41, 7, 3);
 	mr_stats_snapshot(&pub, &snap);
 	assert_memory_equal(&snap.counters, &c, sizeof(c));
 	assert_memory_equal(&snap.latency, &h, sizeof(h));
@@ -156,7 +157,7 @@ static void readers_never_see_half_a_publish(void **state)
 		h.sum_ns = v;
 		h.bucket[1] = v;
 		h.bucket[MR_HIST_BUCKETS - 1] = v;
-		mr_stats_publish(&r.pub, &c, &h, v, (uint32_t)v);
+		mr_stats_publish(&r.pub, &c, &h, v, v, (uint32_t)v);
 		/* A writer that publishes without pause would starve the readers. */
 		for (uint64_t until = mr_clock_ns() + v % 8 * 1000; mr_clock_ns() < until;)
 			;
