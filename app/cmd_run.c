@@ -345,6 +345,18 @@ static json_t *layout_json(const struct mr_plan *plan)
 	return all;
 }
 
+/* What ends a run that goes on is no cleaner in one that was told to stop. */
+static void judge_drain(const struct mr_setup *s, struct outcome *out)
+{
+	struct mr_err err = {0};
+	struct outcome seen = judge_event(mr_setup_seen(s, &err));
+
+	if (seen.reason == NULL)
+		return;
+	*out = seen;
+	fprintf(stderr, "millrace: %s\n", err.msg);
+}
+
 static int run_lanes(const struct options *o, const struct job *job, struct mr_http *http,
 	struct mr_notify *notify)
 {
@@ -385,6 +397,8 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 		fprintf(stderr, "millrace: %s\n", err.msg);
 	mr_notify_stopping(notify);
 	rc = mr_setup_stop(s, plan->drain_ms, &mr_cmd_signal_fast, out.fail_closed, &err);
+	if (out.status == MR_EXIT_CLEAN)
+		judge_drain(s, &out);
 	/* What a failed device leaves in flight needs no second sentence. */
 	if (rc == -ETIME || (rc < 0 && out.status == MR_EXIT_CLEAN))
 		fprintf(stderr, "millrace: %s\n", err.msg);
@@ -396,11 +410,12 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9);
 	if (rc == -ETIME)
 		leave(status); /* a thread is still in its driver: nothing may be freed */
-	if (mr_setup_down(s, &err) == 0)
+	rc = mr_setup_down(s, &err);
+	if (rc == 0)
 		return status;
 	if (err.msg[0] != '\0')
 		fprintf(stderr, "millrace: %s\n", err.msg);
-	leave(status == MR_EXIT_CLEAN ? MR_EXIT_GPU : status);
+	leave(rc == -ETIMEDOUT && status == MR_EXIT_CLEAN ? MR_EXIT_GPU : status);
 }
 
 static int run(const struct options *o, const struct job *job)

@@ -72,9 +72,9 @@ static int thread_join(struct mr_gen_thread *t, const char *what, struct mr_err 
 
 	if (!t->made || t->joined)
 		return 0;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += JOIN_S;
-	if (pthread_timedjoin_np(t->id, NULL, &until) != 0)
+	if (pthread_clockjoin_np(t->id, NULL, CLOCK_MONOTONIC, &until) != 0)
 		return mr_err_set(err, -ETIME,
 			"the %s did not stop within %d s: the driver of its port does not return",
 			what, JOIN_S);

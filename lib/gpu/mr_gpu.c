@@ -179,10 +179,12 @@ void mr_gpu_lane_call_begin(struct mr_gpu_lane_run *l)
 	mr_gpu_call_follow(&l->call);
 }
 
-int mr_gpu_lane_call_end(struct mr_gpu_lane_run *l, int rc, const struct mr_err *err)
+int mr_gpu_lane_call_end(
+	struct mr_gpu_lane_run *l, const char *what, int rc, const struct mr_err *err)
 {
 	mr_gpu_call_follow(NULL);
 	if (rc < 0 && mr_load_relaxed(&l->call_failed) == 0) {
+		l->call_what = what;
 		l->call_err = *err;
 		mr_store_release(&l->call_failed, 1);
 	}
@@ -195,7 +197,8 @@ int mr_gpu_flush(struct mr_gpu *g, uint32_t lane)
 	struct mr_err err = {0};
 
 	mr_gpu_lane_call_begin(l);
-	return mr_gpu_lane_call_end(l, mr_gpu_drv_flush(g->drv, &err), &err);
+	return mr_gpu_lane_call_end(
+		l, "flush the NIC's writes", mr_gpu_drv_flush(g->drv, &err), &err);
 }
 
 bool mr_gpu_is_sim(const struct mr_gpu *g)

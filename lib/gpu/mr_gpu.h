@@ -211,9 +211,12 @@ MR_MUST_USE int mr_gpu_stop(struct mr_gpu *g, uint32_t timeout_ms, struct mr_err
  * mr_gpu_renew writes the parameters and tables of all stages of lane i, for what publish
  * begins. stages are those of load but for these. -EBUSY: a worker has not taken what was
  * published last, and nothing was written; -ENOSPC: a table has more than load's table_room.
+ * It waits for the driver, and meanwhile, if not NULL, is called every 20 ms: kernels leave
+ * a host that does not beat. -ETIMEDOUT: a call did not return, and the device is lost.
  */
-MR_MUST_USE int mr_gpu_renew(
-	struct mr_gpu *g, uint32_t lane, const struct mr_gpu_stage *stages, struct mr_err *err);
+typedef void mr_gpu_meanwhile(void *ctx);
+MR_MUST_USE int mr_gpu_renew(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_stage *stages,
+	mr_gpu_meanwhile *meanwhile, void *ctx, struct mr_err *err);
 /* mr_gpu_publish begins what was written for all lanes; each worker takes it between slots. */
 void mr_gpu_publish(struct mr_gpu *g);
 /* mr_gpu_taken: 0 all workers have, -EAGAIN one has not, and err says which. */

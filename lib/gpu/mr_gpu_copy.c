@@ -131,7 +131,7 @@ int mr_gpu_copier_in(const struct mr_gpu_copier *c, uint32_t seq, size_t from, s
 	mr_gpu_lane_call_begin(l);
 	rc = mr_gpu_drv_stream_in(l->stream, l->copies_kernel + at, c->host + at, bytes,
 		l->ready + slot * l->ready_stride, seq + 1, &err);
-	return mr_gpu_lane_call_end(l, rc, &err);
+	return mr_gpu_lane_call_end(l, "copy its packets", rc, &err);
 }
 
 int mr_gpu_copier_out(const struct mr_gpu_copier *c, uint32_t seq, size_t from, size_t bytes)
@@ -144,5 +144,5 @@ int mr_gpu_copier_out(const struct mr_gpu_copier *c, uint32_t seq, size_t from, 
 	mr_gpu_lane_call_begin(l);
 	rc = mr_gpu_drv_stream_out(l->stream, c->host + at, l->copies_kernel + at, bytes,
 		l->copied + slot * sizeof(uint32_t), seq + 1, &err);
-	return mr_gpu_lane_call_end(l, rc, &err);
+	return mr_gpu_lane_call_end(l, "copy its packets", rc, &err);
 }

@@ -110,6 +110,12 @@ static void job_free(struct job *j)
 int mr_gpu_job(const char *device, const char *what, uint32_t timeout_ms, mr_gpu_job_fn *fn,
 	void *arg, struct mr_err *err)
 {
+	return mr_gpu_job_meanwhile(device, what, &timeout_ms, fn, arg, NULL, NULL, err);
+}
+
+int mr_gpu_job_meanwhile(const char *device, const char *what, const uint32_t *timeout_ms,
+	mr_gpu_job_fn *fn, void *arg, mr_gpu_meanwhile *meanwhile, void *ctx, struct mr_err *err)
+{
 	struct job *j = calloc(1, sizeof(*j));
 	struct wait w = {0};
 	pthread_t thread;
@@ -128,8 +134,10 @@ int mr_gpu_job(const char *device, const char *what, uint32_t timeout_ms, mr_gpu
 	while (!wait_done(j)) {
 		const char *call = look(j, &w);
 
-		if (timeout_ms == 0 || call == NULL ||
-			w.waited_ns < (uint64_t)timeout_ms * 1000000u ||
+		if (meanwhile != NULL)
+			meanwhile(ctx);
+		if (*timeout_ms == 0 || call == NULL ||
+			w.waited_ns < (uint64_t)*timeout_ms * 1000000u ||
 			!mr_gpu_call_abandon(&j->call, w.since_ns))
 			continue;
 		pthread_detach(thread);
@@ -137,7 +145,7 @@ int mr_gpu_job(const char *device, const char *what, uint32_t timeout_ms, mr_gpu
 		return mr_err_set(err, -ETIMEDOUT,
 			"device '%s': %s has not returned for %u ms while %s; the device is left "
 			"as it is until the process ends",
-			device, call, timeout_ms, what);
+			device, call, *timeout_ms, what);
 	}
 	pthread_join(thread, NULL);
 	rc = j->rc;

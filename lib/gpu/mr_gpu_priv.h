@@ -53,7 +53,8 @@ struct mr_gpu_lane_run {
 	uint64_t copies_progress, copies_ns; /* the watch's: what had ended, and since when */
 
 	struct mr_gpu_call call; /* of the driver, that the lane is in */
-	uint32_t call_failed;    /* the lane sets it, once, after call_err */
+	uint32_t call_failed;    /* the lane sets it, once, after what follows */
+	const char *call_what;   /* it could not do */
 	struct mr_err call_err;
 	uint64_t call_since, call_ns; /* the watch's: which call it saw, and when first */
 };
@@ -129,6 +130,10 @@ struct mr_gpu {
 typedef int mr_gpu_job_fn(void *arg, struct mr_err *err);
 MR_MUST_USE int mr_gpu_job(const char *device, const char *what, uint32_t timeout_ms,
 	mr_gpu_job_fn *fn, void *arg, struct mr_err *err);
+/* The same, calling meanwhile(ctx) every 20 ms; *timeout_ms is read each time. */
+MR_MUST_USE int mr_gpu_job_meanwhile(const char *device, const char *what,
+	const uint32_t *timeout_ms, mr_gpu_job_fn *fn, void *arg, mr_gpu_meanwhile *meanwhile,
+	void *ctx, struct mr_err *err);
 /* Whether that happened in this process. */
 bool mr_gpu_job_left_behind(void);
 
@@ -147,9 +152,13 @@ const char *mr_gpu_words(const struct mr_gpu *g, const struct mr_err *words);
 MR_MUST_USE int mr_gpu_device_alloc(
 	struct mr_gpu *g, size_t bytes, const char *what, void **ret_ptr, struct mr_err *err);
 
-/* For a lane's thread around its calls of the driver: end keeps what failed for the watch. */
+/*
+ * For a lane's thread around its calls of the driver: end keeps what failed for the watch, and
+ * `what` the lane did it for, a verb and its object.
+ */
 void mr_gpu_lane_call_begin(struct mr_gpu_lane_run *l);
-int mr_gpu_lane_call_end(struct mr_gpu_lane_run *l, int rc, const struct mr_err *err);
+int mr_gpu_lane_call_end(
+	struct mr_gpu_lane_run *l, const char *what, int rc, const struct mr_err *err);
 
 /* mr_gpu_renew.c: memory for a lane's tables, and the first of them; inside a job. */
 MR_MUST_USE int mr_gpu_tables_make(struct mr_gpu *g, const struct mr_gpu_lane *l,

@@ -70,8 +70,8 @@ static int renew_job(void *arg, struct mr_err *err)
 	return rc;
 }
 
-int mr_gpu_renew(
-	struct mr_gpu *g, uint32_t lane, const struct mr_gpu_stage *stages, struct mr_err *err)
+int mr_gpu_renew(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_stage *stages,
+	mr_gpu_meanwhile *meanwhile, void *ctx, struct mr_err *err)
 {
 	struct renew_job job = {
 		g, &g->lanes[lane], stages, 1 - mr_load_relaxed(&g->host_ctl->generation) % 2};
@@ -82,8 +82,9 @@ int mr_gpu_renew(
 		return -EBUSY;
 	if (g->abandoned)
 		return mr_err_set(err, -ETIMEDOUT, "%s", g->lost.msg);
-	rc = mr_gpu_job(
-		g->name, "writing tables and parameters", g->driver_ms, renew_job, &job, &why);
+	/* Who watches meanwhile may find a reason to wait less long. */
+	rc = mr_gpu_job_meanwhile(g->name, "writing tables and parameters", &g->driver_ms,
+		renew_job, &job, meanwhile, ctx, &why);
 	if (rc == -ETIMEDOUT)
 		mr_gpu_abandon(g, &why);
 	return rc < 0 ? mr_err_set(err, rc, "%s", why.msg) : 0;

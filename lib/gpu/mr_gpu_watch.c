@@ -102,8 +102,7 @@ static enum mr_gpu_health judge_call(
 
 	if (mr_load_acquire(&l->call_failed) != 0) {
 		mr_err_set(err, -EIO, "lane '%s' cannot %s and has stopped: %s", l->name,
-			l->stream != NULL ? "copy its packets" : "flush the NIC's writes",
-			l->call_err.msg);
+			l->call_what, l->call_err.msg);
 		return MR_GPU_LOST;
 	}
 	if (call == NULL || since != l->call_since) {
@@ -192,6 +191,10 @@ enum mr_gpu_health mr_gpu_watch(struct mr_gpu *g, uint32_t stall_ms, struct mr_e
 	g->watch_ns = now;
 	g->watch_now_ns += step < WATCH_STEP_NS ? step : WATCH_STEP_NS;
 	mr_store_relaxed(&g->host_ctl->beat, g->host_ctl->beat + 1);
+	if (g->abandoned) {
+		mr_err_set(err, -EIO, "%s", g->lost.msg);
+		return MR_GPU_LOST;
+	}
 	health = judge_klog(g, err);
 	if (health == MR_GPU_HEALTHY)
 		health = judge_device(g, limit_ns, err);

@@ -411,14 +411,28 @@ static void take_down(struct mr_setup *s, uint32_t until)
 			steps[s->steps_up].down(s);
 }
 
+/* What is still there when all was taken down: only the process's end ends it. */
+static int judge_left(const struct mr_setup *s, struct mr_err *err)
+{
+	if (s->stuck)
+		return mr_err_set(err, -ETIMEDOUT, "%s",
+			s->left.msg[0] != '\0' ? s->left.msg : "a lane's thread does not end");
+	if (s->left.code < 0)
+		return mr_err_set(err, -ETIMEDOUT, "%s", s->left.msg);
+	if (s->reload.reading != NULL)
+		return mr_err_set(err, -ETIME,
+			"'%s', or a file that it names, was being read for a reload and does not "
+			"come; the thread that reads ends with the process",
+			s->reload.spec.file);
+	return 0;
+}
+
 int mr_setup_down(struct mr_setup *s, struct mr_err *err)
 {
 	int rc;
 
 	take_down(s, 0);
-	rc = s->left.code;
-	if (rc < 0)
-		(void)mr_err_set(err, rc, "%s", s->left.msg);
+	rc = judge_left(s, err);
 	/* What a thread still uses is left to the process's end. */
 	if (!s->stuck)
 		free(s);
@@ -524,6 +538,7 @@ static void forget(struct mr_setup *s)
 	memset(s->ports, 0, sizeof(s->ports));
 	memset(s->lanes, 0, sizeof(s->lanes));
 	s->links_ns = 0;
+	s->seen = MR_SETUP_OK;
 	s->guard_off = false;
 }
 
@@ -536,16 +551,15 @@ int mr_setup_again(struct mr_setup *s, const struct mr_plan *plan, struct mr_err
 			"the instance '%s' is up and cannot become '%s' without a new process",
 			s->plan->name, plan->name);
 	take_down(s, STEPS_ONCE);
-	if (s->stuck || s->left.code < 0)
-		return mr_err_set(err, -ETIMEDOUT, "%s",
-			s->left.msg[0] != '\0' ? s->left.msg : "a lane's thread does not end");
+	if (judge_left(s, err) < 0)
+		return -ETIMEDOUT;
 	forget(s);
 	s->plan = plan;
 	rc = bring_up(s, NULL, NULL, err);
 	if (rc == 0)
 		return 0;
 	take_down(s, STEPS_ONCE);
-	return s->stuck || s->left.code < 0 ? -ETIMEDOUT : rc;
+	return judge_left(s, NULL) < 0 ? -ETIMEDOUT : rc;
 }
 
 const struct mr_report_source *mr_setup_source(struct mr_setup *s)

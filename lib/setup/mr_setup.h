@@ -67,10 +67,14 @@ enum mr_setup_event {
 
 /*
  * mr_setup_watch beats for the host, follows links and judges devices and ports;
- * call it every MR_SETUP_WATCH_MS. err holds the sentence of anything but OK.
+ * call it every MR_SETUP_WATCH_MS. err holds the sentence of anything but OK. What it
+ * finds first it goes on to return.
  */
 #define MR_SETUP_WATCH_MS 20u
 enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err);
+
+/* mr_setup_seen is what the watch has found first, in the course of a stop too. */
+enum mr_setup_event mr_setup_seen(const struct mr_setup *s, struct mr_err *err);
 
 /*
  * mr_setup_alarms, after each watch, tells a sentence, once, for each lane whose path is
@@ -89,8 +93,9 @@ uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight);
  * mr_setup_stop drains the lanes for at most drain_ms and stops them; it looks at
  * *fast all the while and stops at once when it is not 0. fail_closed skips the
  * drain (the device is gone). Returns 0 when every lane drained, -EBUSY when
- * packets were left in flight, -ETIME when a lane's thread did not end: then
- * only the process's end frees what it holds.
+ * packets were left in flight or a kernel stays, -ETIME when a lane's thread did not end:
+ * then only the process's end frees what it holds. Devices and ports are watched meanwhile;
+ * with anything but a port lost the drain ends (mr_setup_seen).
  */
 MR_MUST_USE int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast,
 	bool fail_closed, struct mr_err *err);
@@ -106,6 +111,8 @@ uint32_t mr_setup_judge(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
  * mr_setup_down undoes all steps; after a -ETIME of stop it must not be called.
  * -ETIMEDOUT: a device's driver does not return, or a kernel stays. Everything else was
  * undone, and the process has to end by _exit; the sentence is empty if it was told before.
+ * -ETIME: all was undone, but the thread that reads for a reload does not return; to be ended
+ * by _exit too.
  */
 int mr_setup_down(struct mr_setup *s, struct mr_err *err);
 

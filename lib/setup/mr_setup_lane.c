@@ -269,9 +269,9 @@ int mr_setup_lane_join(struct mr_setup *s, uint32_t i, struct mr_err *err)
 
 	if (!sl->created || sl->joined)
 		return 0;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += JOIN_S;
-	rc = pthread_timedjoin_np(sl->thread, NULL, &until);
+	rc = pthread_clockjoin_np(sl->thread, NULL, CLOCK_MONOTONIC, &until);
 	if (rc != 0)
 		return mr_err_set(err, -ETIME,
 			"lane '%s' did not stop within %d s: a driver of its ports or its device "

@@ -113,6 +113,8 @@ struct mr_setup {
 	struct mr_guard guard;
 	bool guard_off; /* by configuration */
 	struct mr_setup_lane lanes[MR_LANES_MAX];
+	enum mr_setup_event seen; /* what the watch found first, and its sentence */
+	struct mr_err seen_err;
 	uint64_t links_ns; /* when links were last looked at */
 	bool served;
 	bool stuck;         /* a lane's thread did not end: nothing more may be freed */
@@ -137,10 +139,17 @@ void mr_setup_tables_give(const struct mr_setup_tables *tables, const struct mr_
 MR_MUST_USE int mr_setup_tables_fit(const struct mr_config *cfg, const struct mr_plan *before,
 	const struct mr_plan *now, struct mr_problems *problems);
 
-/* mr_setup_reload.c; end refuses further ones and waits for the reading thread. */
+/* mr_setup_run.c: the watch, but for the sentence; returns what is the matter now. */
+enum mr_setup_event mr_setup_look(struct mr_setup *s);
+
+/*
+ * mr_setup_reload.c; end refuses further ones and answers who waits for one; join waits for the
+ * reading thread, not for ever: one that does not return keeps reload.reading.
+ */
 void mr_setup_reload_init(struct mr_setup *s);
 void mr_setup_reload_answer(struct mr_setup *s, struct mr_report_reload *ret_answer);
 void mr_setup_reload_end(struct mr_setup *s);
+void mr_setup_reload_join(struct mr_setup *s, const uint32_t *fast);
 
 /* Packet memory as steps of bring-up; mr_setup_memory.c. */
 MR_MUST_USE int mr_setup_regions_up(struct mr_setup *s, struct mr_err *err);

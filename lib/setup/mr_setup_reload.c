@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* At a stop a file that is still being read is waited for so long. */
+#define READ_MS 2000u
+
 /* What the reading thread fills; it is the control thread's again once done is set. */
 struct mr_setup_reading {
 	struct mr_setup_reload_spec spec;
@@ -109,11 +112,14 @@ static void finish(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
 {
 	struct mr_setup_reload *r = &s->reload;
 	struct mr_report_reload *a = &r->answer;
-	char done[64];
+	bool published = r->state == MR_SETUP_RELOAD_TAKING, said;
+	const char *done = "reloaded";
 
 	r->state = MR_SETUP_RELOAD_NONE;
 	pthread_mutex_lock(&r->lock);
-	a->refused = a->sentences_count > 0;
+	said = a->sentences_count > 0;
+	a->refused = said && !published;
+	a->failed = said && published;
 	a->pending = false;
 	pthread_mutex_unlock(&r->lock);
 	/* Only this thread writes what is read here. */
@@ -121,9 +127,16 @@ static void finish(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
 		return;
 	for (uint32_t i = 0; i < a->sentences_count; i++)
 		tell(ctx, a->sentences[i]);
-	snprintf(done, sizeof(done),
-		a->refused ? "reload refused: nothing was changed" : "reloaded");
+	if (a->refused)
+		done = "reload refused: nothing was changed";
+	else if (a->failed)
+		done = "reload failed: what was read is in force, but not with all workers";
 	tell(ctx, done);
+}
+
+static void watch(void *s)
+{
+	(void)mr_setup_look(s);
 }
 
 /* All of all lanes, changed or not, since it goes into the half that was not in force. */
@@ -136,7 +149,7 @@ static int renew(struct mr_setup *s, const struct mr_setup_reading *r, struct mr
 		struct mr_setup_lane *l = &s->lanes[i];
 
 		mr_setup_tables_give(&r->tables, plan, i, l->stages);
-		rc = mr_gpu_renew(l->gpu, l->launch_index, l->stages, err);
+		rc = mr_gpu_renew(l->gpu, l->launch_index, l->stages, watch, s, err);
 	}
 	for (uint32_t i = 0; rc == 0 && i < plan->devices_count; i++)
 		if (s->devices[i].lanes > 0)
@@ -172,10 +185,12 @@ static void turn_reading(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
 		pthread_mutex_unlock(&r->lock);
 	}
 	end_reading(r);
+	if (rc < 0) {
+		finish(s, tell, ctx);
+		return;
+	}
 	r->state = MR_SETUP_RELOAD_TAKING;
 	r->since_ns = mr_clock_ns();
-	if (rc < 0)
-		finish(s, tell, ctx);
 }
 
 static void turn_taking(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
@@ -235,6 +250,7 @@ int mr_setup_reload_ask(struct mr_setup *s, uint64_t *ret_ticket)
 		r->answer.ticket++;
 		r->answer.pending = true;
 		r->answer.refused = false;
+		r->answer.failed = false;
 		r->answer.sentences_count = 0;
 	}
 	*ret_ticket = r->answer.ticket;
@@ -271,12 +287,23 @@ void mr_setup_reload_end(struct mr_setup *s)
 	if (r->answer.pending)
 		say(&r->answer, "the instance '%s' stops", s->plan->name);
 	pthread_mutex_unlock(&r->lock);
+	if (r->answer.pending)
+		finish(s, NULL, NULL);
+}
+
+void mr_setup_reload_join(struct mr_setup *s, const uint32_t *fast)
+{
+	struct mr_setup_reload *r = &s->reload;
+	uint64_t until = mr_clock_ns() + READ_MS * 1000000ull;
+
 	while (r->reading != NULL && mr_load_acquire(&r->reading->done) == 0) {
-		(void)mr_setup_watch(s, NULL);
-		usleep(MR_SETUP_WATCH_MS * 1000);
+		if (mr_clock_ns() >= until || mr_load_relaxed(fast) != 0) {
+			pthread_detach(r->thread);
+			return;
+		}
+		(void)mr_setup_look(s);
+		usleep(1000);
 	}
 	if (r->reading != NULL)
 		end_reading(r);
-	if (r->answer.pending)
-		finish(s, NULL, NULL);
 }

@@ -3,7 +3,8 @@
  * mr_setup_reload - a running instance takes what its configuration says now.
  *
  *     ask ─► a thread reads and judges the file ─► kernels take it between slots ─► told
- *      └── refused: a reload is under way          └── refused: all that is wrong
+ *      └── refused: a reload      └── refused: all    └── failed: some have it, and one
+ *          is under way               that is wrong       has not taken it within driver_ms
  *
  * The whole file is judged as at the start. What can change while packets move are the
  * stages' parameters and the tables that they load from files; any other key that changed, and any

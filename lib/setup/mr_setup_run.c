@@ -27,7 +27,7 @@ static uint32_t stall_ms(const struct mr_plan *plan, uint32_t device)
 	return plan->devices[device].sim ? STALL_MS_SIM : STALL_MS;
 }
 
-enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
+static enum mr_setup_event look(struct mr_setup *s, struct mr_err *err)
 {
 	uint64_t now = mr_clock_ns();
 
@@ -63,6 +63,31 @@ enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
 	return mr_setup_proof_watch(s, now, err);
 }
 
+enum mr_setup_event mr_setup_look(struct mr_setup *s)
+{
+	struct mr_err err = {0};
+	enum mr_setup_event event = look(s, &err);
+
+	if (s->seen == MR_SETUP_OK && event != MR_SETUP_OK) {
+		s->seen = event;
+		s->seen_err = err;
+	}
+	return event;
+}
+
+enum mr_setup_event mr_setup_seen(const struct mr_setup *s, struct mr_err *err)
+{
+	if (s->seen != MR_SETUP_OK)
+		(void)mr_err_set(err, s->seen_err.code, "%s", s->seen_err.msg);
+	return s->seen;
+}
+
+enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err)
+{
+	(void)mr_setup_look(s);
+	return mr_setup_seen(s, err);
+}
+
 uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight)
 {
 	uint64_t sum = 0;
@@ -86,38 +111,59 @@ static bool all_halted(struct mr_setup *s)
 	return true;
 }
 
+/* Until all lanes have drained, or there is a reason not to wait for it. */
+static void drain(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast)
+{
+	uint64_t deadline = mr_clock_ns() + (uint64_t)drain_ms * 1000000u;
+
+	while (!all_halted(s) && mr_clock_ns() < deadline && mr_load_relaxed(fast) == 0) {
+		enum mr_setup_event event = mr_setup_look(s);
+
+		/* What does not leave by a port that is gone is dropped by name. */
+		if (event != MR_SETUP_OK && event != MR_SETUP_PORT_LOST)
+			return;
+		rte_delay_us_sleep(1000);
+	}
+}
+
+/* The last counters of the kernels are stored as they leave. */
+static int stop_devices(struct mr_setup *s, const uint32_t *fast, struct mr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < s->plan->devices_count; i++)
+		if (mr_gpu_stop(s->devices[i].gpu,
+			    mr_load_relaxed(fast) != 0 ? GPU_STOP_FAST_MS : MR_SETUP_GPU_STOP_MS,
+			    rc == 0 ? err : NULL) < 0) {
+			s->devices[i].kernel_stays = true;
+			rc = -EBUSY;
+		}
+	return rc;
+}
+
 int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
 	struct mr_err *err)
 {
-	uint64_t deadline, left = 0;
+	struct mr_err why = {0};
+	uint64_t left = 0;
 	int rc = 0;
 
 	mr_setup_reload_end(s);
-	deadline = mr_clock_ns() + (uint64_t)drain_ms * 1000000u;
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
 		mr_lane_want(s->lanes[i].lane, fail_closed ? MR_LANE_HALT : MR_LANE_DRAIN);
-	while (!fail_closed && !all_halted(s) && mr_clock_ns() < deadline &&
-		mr_load_relaxed(fast) == 0) {
-		if (mr_setup_watch(s, NULL) != MR_SETUP_OK)
-			break;
-		rte_delay_us_sleep(1000);
-	}
+	if (!fail_closed)
+		drain(s, drain_ms, fast);
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
 		mr_lane_want(s->lanes[i].lane, MR_LANE_HALT);
 	for (uint32_t i = 0; i < s->plan->lanes_count && rc == 0; i++)
 		rc = mr_setup_lane_join(s, i, err);
 	if (rc < 0)
 		return rc;
-	/* The last counters of the kernels are stored as they leave. */
-	for (uint32_t i = 0; i < s->plan->devices_count; i++)
-		if (mr_gpu_stop(s->devices[i].gpu,
-			    mr_load_relaxed(fast) != 0 ? GPU_STOP_FAST_MS : MR_SETUP_GPU_STOP_MS,
-			    err) < 0) {
-			s->devices[i].kernel_stays = true;
-			rc = -EBUSY;
-		}
+	mr_setup_reload_join(s, fast);
+	rc = stop_devices(s, fast, &why);
 	(void)mr_setup_activity(s, &left);
 	if (left != 0)
-		rc = mr_err_set(err, -EBUSY, "stopped with %" PRIu64 " packets in flight", left);
-	return rc;
+		return mr_err_set(err, -EBUSY, "%.800s%sstopped with %" PRIu64 " packets in flight",
+			why.msg, why.msg[0] != '\0' ? "; " : "", left);
+	return rc < 0 ? mr_err_set(err, rc, "%s", why.msg) : 0;
 }

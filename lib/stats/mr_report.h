@@ -103,8 +103,10 @@ struct mr_report_device {
 /* The last reload. */
 struct mr_report_reload {
 	uint64_t ticket; /* counts them; 0: there was none */
-	bool pending, refused;
-	uint32_t sentences_count; /* why it was refused */
+	bool pending;
+	bool refused;             /* nothing was changed */
+	bool failed;              /* it is in force, but some worker has not taken it */
+	uint32_t sentences_count; /* why it was refused, or failed */
 	char sentences[MR_REPORT_SENTENCES_MAX][MR_REPORT_SENTENCE_MAX];
 };
 
@@ -170,7 +172,8 @@ MR_MUST_USE int mr_report_fetch(const char *name, json_t **ret_report, struct mr
 /*
  * mr_report_reload has the running instance read its configuration again and waits for
  * what comes of it, which the instance bounds. -EINVAL: refused, and tell was called with
- * each sentence that says why; -EBUSY: one is under way, or the instance takes none; else as
+ * each sentence that says why; -EIO: it is in force with some workers and tell says with which
+ * not; -EBUSY: one is under way, or the instance takes none; else as
  * fetch.
  */
 typedef void mr_report_tell(void *ctx, const char *sentence);

@@ -320,18 +320,19 @@ static int look_at_reload(
 {
 	uint32_t sentences;
 	char name[MR_NAME_MAX];
-	bool refused, pending;
+	bool refused, failed, pending;
 
 	ask(r, MR_REPORT_CMD_RELOADED, NULL, -1);
 	pending = take_number(r, "pending") != 0;
 	refused = take_number(r, "refused") != 0;
+	failed = take_number(r, "failed") != 0;
 	sentences = take_count(r, "sentences", MR_REPORT_SENTENCES_MAX);
 	if (r->rc == 0 && take_number(r, "ticket") != ticket)
 		return mr_err_set(err, -EBUSY,
 			"instance '%s' was reloaded again before it said what came of this",
 			r->client->name);
 	snprintf(name, sizeof(name), "%llu", (unsigned long long)ticket);
-	if (r->rc != 0 || pending || !refused)
+	if (r->rc != 0 || pending || (!refused && !failed))
 		return r->rc != 0 ? r->rc : pending;
 	for (uint32_t i = 0; r->rc == 0 && i < sentences; i++) {
 		const char *text;
@@ -341,10 +342,14 @@ static int look_at_reload(
 		if (r->rc == 0)
 			tell(ctx, text);
 	}
-	return r->rc != 0
-		? r->rc
-		: mr_err_set(err, -EINVAL, "instance '%s' refused the reload and goes on as before",
-			  r->client->name);
+	if (r->rc != 0)
+		return r->rc;
+	if (failed)
+		return mr_err_set(err, -EIO,
+			"instance '%s' has the reload in force, but not with all of its workers",
+			r->client->name);
+	return mr_err_set(err, -EINVAL, "instance '%s' refused the reload and goes on as before",
+		r->client->name);
 }
 
 int mr_report_reload(const char *name, mr_report_tell *tell, void *ctx, struct mr_err *err)

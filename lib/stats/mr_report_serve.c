@@ -291,6 +291,7 @@ static int answer_reloaded(const char *params, struct rte_tel_data *d)
 	rc = rc != 0 ? rc : add_number(d, "ticket", reload.ticket);
 	rc = rc != 0 ? rc : add_number(d, "pending", reload.pending);
 	rc = rc != 0 ? rc : add_number(d, "refused", reload.refused);
+	rc = rc != 0 ? rc : add_number(d, "failed", reload.failed);
 	return rc != 0 ? rc : add_number(d, "sentences", reload.sentences_count);
 }
 

@@ -13,7 +13,7 @@ import sys
 
 import frames as fr
 from harness import (
-    FAILURE, GPU, PATIENCE, case, check, check_equal, check_frames, complaints, config, lane, main,
+    CONFIG, FAILURE, GPU, PATIENCE, case, check, check_equal, check_frames, complaints, config, lane, main,
     swapped,
 )  # fmt: skip
 
@@ -266,6 +266,24 @@ def a_device_that_fails_under_load_ends_the_run_with_status_3_within_seconds(s):
         check(took < 6 * PATIENCE, f"{words}: told after {took} s")
         check(r.seconds < 12 * PATIENCE, f"{words}: ended after {r.seconds:.1f} s")
         check_equal(driver.lines("wrong"), [], words)
+
+
+# A copy that hangs must not keep the host from beating, nor be blamed on it.
+@case
+def a_reload_whose_copy_never_returns_ends_the_run_as_a_lost_device(s):
+    cfg = flood()
+    cfg["kernel"] = {"stall_ms": 20000, "driver_ms": 3000, "host_timeout_ms": 1000}
+    call = "cuMemcpyHtoDAsync_v2"
+    driver = Driver(s)
+    s.run(cfg, "--duration", "0.2", reason="duration")
+    driver = Driver(s, f"device={PCI} stick={call}@{driver.calls(call) + 1}")
+    run = s.start(cfg, "--duration", "60").until_running()
+    r = s.command("reload", "--name", run.name)
+    check(call in r.stderr and r.status == CONFIG, f"reload: {r.told()}")
+    r = run.wait(GPU, "gpu_lost")
+    check(driver.lines("blocks"), "not reached")
+    check(call in complaints(r.stderr)[-1], r.stderr)
+    check(r.report["duration_s"] < 10 * PATIENCE, f"told after {r.report['duration_s']} s")
 
 
 def logged(s, klog, line, words="", duration="20"):

@@ -22,11 +22,11 @@ OTHER = "net_null1,size=64,copy=0"
 F_SETPIPE_SZ = 1031  # linux/fcntl.h
 
 
-def flood(action, slots=4, **keys):
+def flood(action, slots=4, kernel=None, **keys):
     """Every frame of the flood matches, whatever was in its buffer before."""
     stages = [{"use": "match", "params": {"action": action, "port": 1}}]
     ln = lane("l0", "p0", ["p0", "p1"], stages, slots=slots, workers=2, **keys)
-    return config({"p0": FLOOD, "p1": OTHER}, [ln])
+    return config({"p0": FLOOD, "p1": OTHER}, [ln], kernel=kernel or {})
 
 
 def change(s, run, cfg):
@@ -280,6 +280,27 @@ def without_an_instance_it_says_so(s):
     check_equal(r.status, FAILURE, r.told())
     check("no instance 'nobody' is running" in r.stderr, r.stderr)
     check_equal(s.command("reload", "what").status, 2, "an argument that there is not")
+
+
+@case
+def a_reload_that_a_worker_does_not_take_is_no_refusal(s):
+    """The other worker has it, so that nothing was changed would not be so."""
+    cfg = flood("drop", kernel={"driver_ms": 1000, "stall_ms": 60000})
+    cfg["devices"][0]["device"] = "sim,fault=stall@0:300"
+    run = s.start(cfg).until_running()
+    time.sleep(0.5 * PATIENCE)
+    r = reload(s, run)
+    check_equal(r.status, FAILURE, r.told())
+    check("worker 0 of lane 'l0' has not yet taken the last reload" in r.stderr, r.stderr)
+    check("not with all of its workers" in r.stderr, r.stderr)
+    told(run, "reload failed: what was read is in force, but not with all workers")
+    check("nothing was changed" not in run.stderr(), run.stderr())
+    r = reload(s, run)
+    check_equal(r.status, CONFIG, r.told())
+    told(run, "reload refused: nothing was changed")
+    run.signal()
+    run.signal()
+    run.ended()
 
 
 sys.exit(main())

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Overload and every way to stop: nothing is lost without a name, and it ends in time."""
+import json
 import signal
 import sys
 import time
 
 import frames as fr
 from harness import (
-    CLEAN, FAILURE, PATIENCE, UNDRAINED, case, check, check_equal, check_frames, complaints,
+    CLEAN, FAILURE, GPU, PATIENCE, UNDRAINED, case, check, check_equal, check_frames, complaints,
     config, judge, lane, main, swapped,
 )  # fmt: skip
 
@@ -147,6 +148,7 @@ def judge_left(r):
     check(left > 0, "nothing was left in flight")
     said = complaints(r.stderr)
     check(len(said) == 1 and f"{left} packets" in said[0], f"sentences: {r.stderr}")
+    check("did not leave" in said[0], f"the kernel that stays is not named: {r.stderr}")
 
 
 @case
@@ -171,6 +173,28 @@ def a_lane_that_cannot_drain_ends_after_drain_ms_and_says_what_was_left(s):
     took = time.monotonic() - at
     check(0.6 < took < 0.7 + 4 + MARGIN_S, f"took {took:.1f} s to stop")
     judge_left(r)
+
+
+@case
+def a_device_lost_in_the_drain_is_told_of_as_at_any_other_time(s):
+    """Nobody receives from p1, so the drain would take a minute."""
+    ln = lane("l0", "p0", "p1", ["l2swap"], batch={"packets": 8}, slots=4, tx_timeout_us=0)
+    die_ms = int(4000 * PATIENCE)
+    cfg = config(
+        {"p0": FLOOD, "p1": "net_ring0"}, [ln], f"sim,fault=die@0:{die_ms}", drain_ms=60000
+    )
+    run = s.start(cfg).until_running()
+    stats = ("stats", "--json", "--name", run.name)
+    while json.loads(s.command(*stats).stdout)["lanes"][0]["tx_packets"] < 1023:
+        time.sleep(0.02)  # until p1 is full
+    at = run.signal()
+    time.sleep(0.2)
+    check(run.process.poll() is None, "there was no drain")
+    r = run.wait(GPU, "gpu_lost")
+    check(time.monotonic() - at < die_ms / 1e3 + MARGIN_S + 3, "the drain went on")
+    check(r.lane()["in_flight"] > 0, "nothing was in flight")
+    said = complaints(r.stderr)
+    check(len(said) == 1 and "device 'g0'" in said[0], f"sentences: {r.stderr}")
 
 
 sys.exit(main())

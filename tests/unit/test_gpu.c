@@ -464,17 +464,25 @@ static void flushes_reach_the_device_where_they_are_needed(void **state)
 /* DPDK lib/gpudev/gpudev.c rte_gpu_comm_populate_list_pkts: a barrier that failed is ignored. */
 static void a_flush_that_fails_is_a_lost_device_and_names_its_lane(void **state)
 {
+	struct mr_gpu_copier copier;
 	struct rig r;
 
 	(void)state;
-	rig_launch(&r, "flush=none", 0);
-	assert_int_equal(mr_gpu_flush(r.g, 1), -ENOTSUP);
-	assert_int_equal(mr_gpu_watch(r.g, STALL_MS, &r.err), MR_GPU_LOST);
-	if (strstr(r.err.msg, "lane 'body' cannot flush") == NULL ||
-		strstr(r.err.msg, "device 'g0'") == NULL)
-		fail_msg("%s", r.err.msg);
-	must(&r, mr_gpu_stop(r.g, 2000, &r.err));
-	rig_close(&r);
+	/* A lane that copies what it sends flushes what it received all the same. */
+	for (int copies = 0; copies < 2; copies++) {
+		rig_open(&r, "flush=none");
+		rig_lanes(&r, MR_GPU_MEMORY_DEVICE);
+		r.lane[1].copier = copies ? &copier : NULL;
+		r.lane[1].tx_copy = copies;
+		must(&r, load_and_launch(r.g, r.lane, 2, 0, &r.err));
+		assert_int_equal(mr_gpu_flush(r.g, 1), -ENOTSUP);
+		assert_int_equal(mr_gpu_watch(r.g, STALL_MS, &r.err), MR_GPU_LOST);
+		if (strstr(r.err.msg, "lane 'body' cannot flush") == NULL ||
+			strstr(r.err.msg, "device 'g0'") == NULL)
+			fail_msg("%s", r.err.msg);
+		must(&r, mr_gpu_stop(r.g, 2000, &r.err));
+		rig_close(&r);
+	}
 }
 
 /* 3000 slots over both lanes: swapped and sent by one, summed and dropped by the other. */
@@ -796,7 +804,7 @@ static void running_kernels_take_other_parameters_and_say_so(void **state)
 	r.stages[1][0].table_room = 64;
 	must(&r, load_and_launch(r.g, r.lane, 2, 0, &r.err));
 	r.stages[1][0].table_bytes = 65;
-	assert_int_equal(mr_gpu_renew(r.g, 1, r.stages[1], &r.err), -ENOSPC);
+	assert_int_equal(mr_gpu_renew(r.g, 1, r.stages[1], NULL, NULL, &r.err), -ENOSPC);
 	says(&r, "there is room for 64");
 	r.stages[1][0].table_bytes = 64;
 	for (uint32_t turn = 0; turn < 4; turn++) {
@@ -805,7 +813,7 @@ static void running_kernels_take_other_parameters_and_say_so(void **state)
 
 		memcpy(r.stages[1][1].params, &reason, sizeof(reason));
 		for (uint32_t i = 0; i < 2; i++)
-			must(&r, mr_gpu_renew(r.g, i, r.stages[i], &r.err));
+			must(&r, mr_gpu_renew(r.g, i, r.stages[i], NULL, NULL, &r.err));
 		if (turn > 0) {
 			give(&r, 1, 1, 60, 1);
 			assert_int_not_equal(take(&r, 1)->arg, reason);
@@ -821,7 +829,7 @@ static void running_kernels_take_other_parameters_and_say_so(void **state)
 	mr_gpu_publish(r.g);
 	assert_int_equal(mr_gpu_taken(r.g, &r.err), -EAGAIN);
 	says(&r, "worker 0 of lane 'head' has not yet taken");
-	assert_int_equal(mr_gpu_renew(r.g, 1, r.stages[1], &r.err), -EBUSY);
+	assert_int_equal(mr_gpu_renew(r.g, 1, r.stages[1], NULL, NULL, &r.err), -EBUSY);
 	rig_close(&r);
 }
 

@@ -64,6 +64,24 @@ static void a_job_ends_with_its_own_result_and_words(void **state)
 	assert_false(mr_gpu_job_left_behind());
 }
 
+static void count(void *times)
+{
+	++*(uint32_t *)times;
+}
+
+static void who_waits_for_a_job_goes_on_with_other_work(void **state)
+{
+	struct work w = {.takes_ms = 300};
+	uint32_t timeout_ms = 10000, times = 0;
+
+	(void)state;
+	assert_int_equal(
+		mr_gpu_job_meanwhile("g0", "testing", &timeout_ms, job, &w, count, &times, NULL),
+		5);
+	/* Every 20 ms, on a machine that does other things as well. */
+	assert_in_range(times, 3, 16);
+}
+
 /* The bound is for one call, not for the job. */
 static int many(void *arg, struct mr_err *err)
 {
@@ -109,6 +127,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_ends_with_its_own_result_and_words),
+		cmocka_unit_test(who_waits_for_a_job_goes_on_with_other_work),
 		cmocka_unit_test(a_job_of_many_short_calls_may_take_longer_than_one),
 		cmocka_unit_test(
 			a_call_that_takes_too_long_is_named_and_its_thread_does_no_harm_later),

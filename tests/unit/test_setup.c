@@ -101,9 +101,34 @@ WRAP_VOID("start", mr_port_stop, (struct mr_port * p), (p))
 WRAP_VOID("steer", mr_port_unsteer, (struct mr_port * p), (p))
 WRAP_VOID("guard", mr_guard_fini, (struct mr_guard * g), (g))
 WRAP("launch", int, mr_gpu_stop, (struct mr_gpu * g, uint32_t ms, struct mr_err *err), (g, ms, err))
-WRAP("lanes", int, mr_setup_lane_join, (struct mr_setup * s, uint32_t i, struct mr_err *err),
-	(s, i, err))
 WRAP_VOID("serve", mr_report_unserve, (void), ())
+
+/* Of a child whose lanes' threads seem not to end. */
+static bool lanes_hang;
+
+int __real_mr_setup_lane_join(struct mr_setup *s, uint32_t i, struct mr_err *err);
+int __wrap_mr_setup_lane_join(struct mr_setup *s, uint32_t i, struct mr_err *err);
+int __wrap_mr_setup_lane_join(struct mr_setup *s, uint32_t i, struct mr_err *err)
+{
+	int rc;
+
+	down_begins("lanes");
+	rc = __real_mr_setup_lane_join(s, i, err);
+	depth--;
+	return lanes_hang ? -ETIME : rc;
+}
+/* Of a child: a configuration on storage that does not answer. */
+static uint32_t storage_hangs, storage_asked;
+
+int __real_mr_config_load(const char *file, struct mr_config *cfg, struct mr_problems *problems);
+int __wrap_mr_config_load(const char *file, struct mr_config *cfg, struct mr_problems *problems);
+int __wrap_mr_config_load(const char *file, struct mr_config *cfg, struct mr_problems *problems)
+{
+	mr_store_release(&storage_asked, 1);
+	while (mr_load_acquire(&storage_hangs) != 0)
+		usleep(1000);
+	return __real_mr_config_load(file, cfg, problems);
+}
 
 static int setup(void **state)
 {
@@ -403,6 +428,79 @@ static void a_step_that_fails_half_way_is_undone_with_all_before_it(void **state
 	}
 }
 
+static void spoil_serve_and_lanes(void)
+{
+	spoil_serve();
+	lanes_hang = true;
+}
+
+static void tell_nobody(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	(void)sentence;
+}
+
+/* In a child: a stop while a reload reads what does not come; what does not hold, or 0. */
+static int stop_while_reading(bool fast_too)
+{
+	static struct mr_config cfg;
+	static struct mr_report_reload answer;
+	struct mr_setup *s = NULL;
+	struct mr_err err = {0};
+	uint32_t fast = fast_too;
+	uint64_t ticket, began;
+
+	storage_hangs = 1;
+	if (mr_setup_up(&plan, NULL, NULL, &s, &err) != 0)
+		return 1;
+	mr_setup_reload_allow(s, &(struct mr_setup_reload_spec){"on-nfs.yaml", &cfg, NULL, NULL});
+	if (mr_setup_reload_ask(s, &ticket) != 0)
+		return 2;
+	mr_setup_reload_turn(s, tell_nobody, NULL);
+	while (mr_load_acquire(&storage_asked) == 0)
+		usleep(1000);
+	began = mr_clock_ns();
+	if (mr_setup_stop(s, 5000, &fast, false, &err) != 0 && !fast_too)
+		return 3;
+	if (mr_clock_ns() - began > (fast_too ? 1800000000ull : 8000000000ull))
+		return 4;
+	mr_setup_reload_answer(s, &answer);
+	if (answer.pending || !answer.refused || strstr(answer.sentences[0], "stops") == NULL)
+		return 5;
+	if (mr_setup_down(s, &err) != -ETIME || strstr(err.msg, "'on-nfs.yaml'") == NULL)
+		return 6;
+	return all_left() != 0 ? 7 : 0;
+}
+
+static void a_stop_does_not_wait_for_a_reload_that_cannot_read(void **state)
+{
+	(void)state;
+	for (int fast = 0; fast < 2; fast++) {
+		pid_t pid = fork();
+		int status;
+
+		memset(told, 0, sizeof(*told));
+		if (pid == 0)
+			_exit(stop_while_reading(fast));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_string_equal(
+			told->downs + strlen(told->downs) - strlen("instance"), "instance");
+		comes_up();
+	}
+}
+
+/* Whoever called may free nothing that a lane's thread still uses. */
+static void a_lane_that_does_not_end_is_told_of_whatever_failed(void **state)
+{
+	(void)state;
+	bring_up(spoil_serve_and_lanes, NULL);
+	assert_int_equal(told->rc, -ETIMEDOUT);
+	assert_non_null(strstr(told->err.msg, "instance 'other'"));
+	assert_string_equal(told->downs, "serve lanes");
+	comes_up();
+}
+
 static void eal_that_was_up_before_is_refused(void **state)
 {
 	pid_t pid = fork();
@@ -490,6 +588,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stopped_before_any_step_all_before_it_is_undone_in_reverse),
 		cmocka_unit_test(a_step_that_fails_half_way_is_undone_with_all_before_it),
+		cmocka_unit_test(a_lane_that_does_not_end_is_told_of_whatever_failed),
+		cmocka_unit_test(a_stop_does_not_wait_for_a_reload_that_cannot_read),
 		cmocka_unit_test(eal_that_was_up_before_is_refused),
 		cmocka_unit_test(another_plan_comes_up_in_the_same_process),
 	};
