@@ -32,7 +32,14 @@ int mr_guard_init(struct mr_guard *g, const char *want, struct mr_err *err)
 		g->deny_bits = 3u << (2 * g->key);
 		return 0;
 	}
+	if (errno != EINVAL && errno != ENOSPC)
+		g->refused = errno;
 #endif
+	if (strcmp(want, "pkey") == 0 && g->refused != 0)
+		return mr_err_set(err, -g->refused,
+			"guard 'pkey': pkey_alloc: %s; a service needs SystemCallFilter=@pkey; use "
+			"guard=auto or guard=mprotect",
+			strerror(g->refused));
 	if (strcmp(want, "pkey") == 0)
 		return mr_err_set(err, -ENOTSUP,
 			"guard 'pkey' needs a CPU with memory protection keys ('ospke' in "

@@ -44,6 +44,7 @@ enum mr_guard_kind {
 struct mr_guard {
 	enum mr_guard_kind kind;
 	int key;
+	int refused; /* errno: not the CPU, but the kernel or a filter refuses keys; or 0 */
 	/* PKRU images with the key's two bits set or clear; only KEY uses them. */
 	uint32_t deny_bits;
 	pthread_mutex_t window; /* MPROTECT: held while a window is open */
@@ -56,7 +57,8 @@ struct mr_guard {
 
 /*
  * mr_guard_init picks the kind: "auto" is a key or nothing, "pkey" a key or
- * -ENOTSUP, "mprotect" and "off" are what they say. Another word is -EINVAL.
+ * -ENOTSUP (-errno where keys are refused), "mprotect" and "off" are what they say. Another word is
+ * -EINVAL.
  */
 MR_MUST_USE int mr_guard_init(struct mr_guard *g, const char *want, struct mr_err *err);
 

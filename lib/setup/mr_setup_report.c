@@ -38,6 +38,13 @@ static void guard_report(struct mr_setup *s, uint32_t i, struct mr_report_lane *
 		evidence(r, "guard", "NA", "a staged lane's core copies packets itself");
 		return;
 	}
+	if (s->guard.kind == MR_GUARD_NONE && s->guard.refused != 0) {
+		r->guard = "unavailable";
+		evidence(r, "guard", "WARN",
+			"pkey_alloc: %s; a service needs SystemCallFilter=@pkey",
+			strerror(s->guard.refused));
+		return;
+	}
 	if (s->guard.kind == MR_GUARD_NONE) {
 		r->guard = s->guard_off ? "off" : "unavailable";
 		evidence(r, "guard", s->guard_off ? "WARN" : "NA", "%s",

@@ -5,6 +5,7 @@
 usage: test_guard.py MILLRACE [MILLRACE_TOUCH]. The second program is the same but for one
 byte of payload that its lane reads; a sanitizer build has none.
 """
+import platform
 import signal
 import sys
 
@@ -72,6 +73,35 @@ def a_protection_key_is_refused_where_the_cpu_has_none(s):
     s.pcap("in.pcap", GIVEN)
     r = s.run(cfg("direct", "pkey", "out.pcap"), "--duration", "1", status=1)
     check("guard=mprotect" in r.report["errors"][0]["message"], f"no way out: {r.stderr}")
+
+
+# Lets all system calls pass but pkey_alloc, which fails with EPERM, as a service's filter would.
+NO_KEYS = """
+import ctypes, os, struct, sys
+code = b"".join(struct.pack("HBBI", *c) for c in ((0x20, 0, 0, 0), (0x15, 0, 1, 330), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)))
+held = ctypes.create_string_buffer(code)
+prog = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(held)))
+libc = ctypes.CDLL(None)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(prog)), 0, 0):
+    sys.exit(99)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+@case
+def keys_that_are_refused_are_not_laid_to_the_cpu(s):
+    if platform.machine() != "x86_64" or sees_threads(s.millrace):
+        raise Skipped("this build takes no protection key")
+    refusing = (sys.executable, "-c", NO_KEYS)
+    s.pcap("in.pcap", GIVEN)
+    r = s.run(cfg("direct", None, "out.pcap"), "--duration", "1", reason="duration", prefix=refusing)
+    check_equal((r.lane()["guard"], r.lane()["guard_by"]), ("unavailable", "none"), "guard")
+    told = [e for e in r.lane()["evidence"] if e["check"] == "guard"]
+    check_equal([e["verdict"] for e in told], ["WARN"], "verdict of the guard")
+    check("Operation not permitted" in told[0]["value"] and "@pkey" in told[0]["value"], told[0]["value"])
+    r = s.run(cfg("direct", "pkey", "out.pcap"), "--duration", "1", status=1, prefix=refusing)
+    told = r.report["errors"][0]["message"]
+    check("Operation not permitted" in told and "@pkey" in told, told)
 
 
 def touch(s, path, guard):
