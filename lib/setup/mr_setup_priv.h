@@ -87,6 +87,8 @@ struct mr_setup_proof {
 	struct mr_proof bar1[MR_DEVICES_MAX];
 	struct mr_probe_value bar1_before[MR_DEVICES_MAX];
 	struct mr_proof readback[MR_PORTS_MAX];
+	/* Into whose memory test frames came. */
+	bool arrived[MR_PORTS_MAX][MR_DEVICES_MAX][MR_PATH_COUNT];
 	struct mr_proof attached[MR_PORTS_MAX]; /* dma-bufs that its NIC holds */
 	struct mr_proof traffic[MR_PORTS_MAX];  /* what it counted of the read-back */
 	struct mr_proof watch[MR_LANES_MAX];    /* written once, before alarmed */
@@ -181,6 +183,9 @@ MR_MUST_USE int mr_setup_readback_up(struct mr_setup *s, struct mr_err *err);
 enum mr_setup_event mr_setup_proof_watch(struct mr_setup *s, uint64_t now_ns, struct mr_err *err);
 /* Whether the lane receives from the port or sends to it. */
 bool mr_setup_proof_port(const struct mr_plan_lane *l, uint32_t port);
+/* What the read-back of one of its ports says for this lane; *ret_value are the words. */
+enum mr_check_verdict mr_setup_proof_readback(const struct mr_setup *s,
+	const struct mr_plan_lane *l, uint32_t port, const char **ret_value);
 /* Whether lane i's path holds; else the first kind of evidence that does not, and how. */
 bool mr_setup_proof_lane(struct mr_setup *s, uint32_t i, enum mr_proof_kind *ret_why,
 	enum mr_check_verdict *ret_verdict);

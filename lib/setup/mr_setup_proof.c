@@ -224,14 +224,38 @@ static enum mr_check_verdict worst(
 	return a->verdict > b->verdict ? a->verdict : b->verdict;
 }
 
+enum mr_check_verdict mr_setup_proof_readback(const struct mr_setup *s,
+	const struct mr_plan_lane *l, uint32_t port, const char **ret_value)
+{
+	const struct mr_proof *p = &s->proof.readback[port];
+
+	if (p->verdict == MR_PASS && port == l->rx_port &&
+		!s->proof.arrived[port][l->device][l->rx_path]) {
+		*ret_value = "no test frame came into the memory that this lane receives into";
+		return MR_NA;
+	}
+	*ret_value = p->value;
+	return p->verdict;
+}
+
+/* One port that was not tried is not made up for by another that was. */
 static enum mr_check_verdict worst_readback(const struct mr_setup *s, const struct mr_plan_lane *l)
 {
-	enum mr_check_verdict v = MR_NA;
+	enum mr_check_verdict worst = MR_PASS;
+	const char *value;
+	bool tried = true;
 
-	for (uint32_t i = 0; i < s->plan->ports_count; i++)
-		if (mr_setup_proof_port(l, i) && s->proof.readback[i].verdict > v)
-			v = s->proof.readback[i].verdict;
-	return v;
+	for (uint32_t i = 0; i < s->plan->ports_count; i++) {
+		enum mr_check_verdict v;
+
+		if (!mr_setup_proof_port(l, i))
+			continue;
+		v = mr_setup_proof_readback(s, l, i, &value);
+		tried &= v != MR_NA;
+		if (v > worst)
+			worst = v;
+	}
+	return worst == MR_PASS && !tried ? MR_NA : worst;
 }
 
 /* Who moves the lane's bytes, and to what memory. */
@@ -270,6 +294,7 @@ static const char *words(
 	const struct mr_plan_lane *l = lane_of(s, i);
 	uint32_t rx = l->rx_path, tx = l->tx_path, d = l->device;
 	const struct mr_setup_proof *p = &s->proof;
+	const char *value;
 
 	switch (kind) {
 	case MR_PROOF_MEMORY:
@@ -288,8 +313,9 @@ static const char *words(
 		return p->counters[d].value;
 	case MR_PROOF_READBACK:
 		for (uint32_t k = 0; k < s->plan->ports_count; k++)
-			if (mr_setup_proof_port(l, k) && p->readback[k].verdict == v)
-				return p->readback[k].value;
+			if (mr_setup_proof_port(l, k) &&
+				mr_setup_proof_readback(s, l, k, &value) == v)
+				return value;
 		return "";
 	case MR_PROOF_WATCH:
 		return p->watch[i].value;

@@ -17,14 +17,15 @@ struct loop {
 	struct mr_setup *s;
 	struct mr_port_loop *l;
 	struct mr_proof *proof;
-	uint32_t device, kind;
+	uint32_t port;
+	uint32_t device, kind;   /* that it is sent from */
 	uint32_t foreign;        /* frames of others */
 	uint64_t sent, received; /* bytes of our frames */
 	uint8_t want[LOOP_BYTES_MAX], got[LOOP_BYTES_MAX];
 };
 
-static const struct mr_gpu_region *find_region(
-	struct mr_setup *s, const void *addr, uint32_t bytes, struct mr_gpu **ret_gpu)
+static const struct mr_gpu_region *find_region(struct mr_setup *s, const void *addr, uint32_t bytes,
+	uint32_t *ret_device, uint32_t *ret_kind)
 {
 	for (uint32_t i = 0; i < s->plan->devices_count; i++)
 		for (uint32_t k = 0; k < MR_PATH_COUNT; k++) {
@@ -33,7 +34,8 @@ static const struct mr_gpu_region *find_region(
 
 			if (r->addr == NULL || at >= r->bytes || bytes > r->bytes - at)
 				continue;
-			*ret_gpu = s->devices[i].gpu;
+			*ret_device = i;
+			*ret_kind = k;
 			return r;
 		}
 	return NULL;
@@ -44,7 +46,7 @@ static int loop_receive(struct loop *l, uint32_t bytes, struct mr_err *err)
 {
 	while (l->foreign < LOOP_FOREIGN_MAX) {
 		const struct mr_gpu_region *r;
-		struct mr_gpu *gpu = NULL;
+		uint32_t device = 0, kind = 0;
 		const void *addr;
 		uint32_t came;
 		int rc = mr_port_loop_receive(l->l, LOOP_WAIT_MS, &addr, &came);
@@ -55,7 +57,7 @@ static int loop_receive(struct loop *l, uint32_t bytes, struct mr_err *err)
 				LOOP_WAIT_MS);
 			return 0;
 		}
-		r = find_region(l->s, addr, came, &gpu);
+		r = find_region(l->s, addr, came, &device, &kind);
 		if (r == NULL) {
 			mr_proof_set(l->proof, MR_FAIL,
 				"a frame came back at %p, which is not packet memory", addr);
@@ -65,14 +67,15 @@ static int loop_receive(struct loop *l, uint32_t bytes, struct mr_err *err)
 			l->foreign++;
 			continue;
 		}
-		rc = mr_gpu_get(
-			gpu, r, (size_t)((uintptr_t)addr - (uintptr_t)r->addr), l->got, came, err);
+		rc = mr_gpu_get(l->s->devices[device].gpu, r,
+			(size_t)((uintptr_t)addr - (uintptr_t)r->addr), l->got, came, err);
 		if (rc < 0)
 			return rc;
 		rc = (int)mr_proof_differs(l->got, l->want + MR_PROOF_GUARD, bytes);
 		if (rc == (int)bytes) {
 			l->sent += bytes;
 			l->received += bytes;
+			l->s->proof.arrived[l->port][device][kind] = true;
 			return 1;
 		}
 		/* Of others only if not even its head is ours. */
@@ -168,6 +171,7 @@ static int loop_port(struct mr_setup *s, uint32_t port, struct mr_err *err)
 		if (s->maps[m].port != port)
 			continue;
 		l->s = s;
+		l->port = port;
 		l->proof = &s->proof.readback[port];
 		l->device = s->maps[m].device;
 		l->kind = s->maps[m].path;

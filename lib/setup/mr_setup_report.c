@@ -148,9 +148,11 @@ static void path_evidence(struct mr_setup *s, uint32_t i, struct mr_report_lane 
 	for (uint32_t k = 0; k < s->plan->ports_count; k++)
 		if (mr_setup_proof_port(p, k)) {
 			const struct mr_proof *back = &s->proof.readback[k];
+			const char *value;
+			enum mr_check_verdict v = mr_setup_proof_readback(s, p, k, &value);
 
-			evidence(r, "readback", mr_check_verdict_name(back->verdict),
-				"port '%s': %s", s->ports[k].name, back->value);
+			evidence(r, "readback", mr_check_verdict_name(v), "port '%s': %s",
+				s->ports[k].name, value);
 			if (s->proof.attached[k].value[0] != '\0')
 				proof_evidence(r, "attachments", &s->proof.attached[k]);
 			if (s->plan->ports[k].kind == MR_PORT_PCI)
