@@ -61,7 +61,8 @@ static void judge_missing(const struct mr_check_in *in, const char *bdf, struct 
 	mr_nearest_init(&near, bdf);
 	for (uint32_t i = 0; i < in->f->gpus_count; i++)
 		mr_nearest_offer(&near, in->f->pci[in->f->gpus[i].pci].bdf);
-	if (!mr_find(f, MR_FAIL, "there is no NVIDIA GPU at %s", bdf))
+	if (mr_find_left_out(in, f, bdf) ||
+		!mr_find(f, MR_FAIL, "there is no NVIDIA GPU at %s", bdf))
 		return;
 	if (mr_nearest_get(&near) != NULL)
 		mr_hint(f, "is %s meant? `lspci -D -d 10de:` lists them", mr_nearest_get(&near));
@@ -104,6 +105,8 @@ void mr_check_gpu_driver(const struct mr_check_in *in, struct mr_finding *f)
 		return;
 	if (in->f->pci_state != MR_FACT_KNOWN && in->f->pci_state != MR_FACT_ABSENT)
 		mr_find_unread(f, in->f->pci_state, "list of PCI devices");
+	else if (mr_find_left_out(in, f, "an NVIDIA GPU"))
+		return;
 	else if (mr_find(f, MR_FAIL, "there is no NVIDIA GPU"))
 		mr_hint(f, "`lspci -D -d 10de:` shows NVIDIA GPUs; pass one to this machine");
 }
@@ -337,6 +340,13 @@ void mr_check_gpu_log(const struct mr_check_in *in, struct mr_finding *f)
 			if (mr_find(f, MR_FAIL, "%s has fallen off the bus", bdf))
 				mr_hint(f,
 					"power it off and on, reseat it: `dmesg | grep -i NVRM`");
+		} else if (gpu->xid != 0 && gpu->probe.recovery_action.known &&
+			gpu->probe.recovery_action.v == 0) {
+			/* The log keeps it until the next boot, also after a reset. */
+			if (mr_find(f, MR_WARN,
+				    "%s had Xid %u, and its driver asks for no recovery", bdf,
+				    gpu->xid))
+				mr_hint(f, "see when it was: `dmesg | grep -i xid`");
 		} else if (gpu->xid != 0) {
 			if (mr_find(f, MR_FAIL, "%s had Xid %u", bdf, gpu->xid))
 				mr_hint(f, "`nvidia-smi -r -i %s`, or boot: `dmesg | grep -i xid`",

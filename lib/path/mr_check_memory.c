@@ -69,6 +69,17 @@ static void judge_node(const struct mr_check_in *in, const char *whose,
 			n->number, (unsigned long long)(page >> 10));
 }
 
+/* The most that is free on any one node but this. */
+static uint64_t most_elsewhere(const struct mr_host_facts *h, const struct mr_facts_node *here)
+{
+	uint64_t most = 0, bytes;
+
+	for (uint32_t i = 0; i < h->nodes_count; i++)
+		if (&h->nodes[i] != here && free_on(&h->nodes[i], &bytes) && bytes > most)
+			most = bytes;
+	return most;
+}
+
 void mr_check_memory_hugepages(const struct mr_check_in *in, struct mr_finding *f)
 {
 	const struct mr_host_facts *h = in->f;
@@ -88,7 +99,7 @@ void mr_check_memory_hugepages(const struct mr_check_in *in, struct mr_finding *
 			h, p->node.state == MR_FACT_KNOWN && p->node.v >= 0 ? p->node.v : 0);
 
 		if (node != NULL && (p->node.v >= 0 || h->nodes_count == 1))
-			judge_node(in, p->bdf, node, all, f);
+			judge_node(in, p->bdf, node, most_elsewhere(h, node), f);
 		else
 			mr_find_unread(f, MR_FACT_ABSENT, "node of the NIC");
 	}
@@ -132,11 +143,18 @@ void mr_check_memory_leftovers(const struct mr_check_in *in, struct mr_finding *
 		mr_find_unread(f, h->state, "/proc/self/mounts");
 		return;
 	}
-	if (h->maps_dead == 0) {
+	if (h->maps_untold > 0 &&
+		mr_find(f, MR_UNKNOWN,
+			"%u files in /%s, and nobody tells whether their programs run",
+			h->maps_untold, h->path))
+		mr_hint(f, "run it as root: `sudo millrace doctor`");
+	if (h->maps_dead == 0 && h->maps_untold == 0) {
 		mr_find(f, MR_PASS, h->maps == 0 ? "none" : "%u files of programs that run",
 			h->maps);
 		return;
 	}
+	if (h->maps_dead == 0)
+		return;
 	scarce = in->f->host.hugepages_free == 0;
 	if (mr_find(f, scarce ? MR_FAIL : MR_WARN,
 		    "%u files of ended programs in /%s, first '%smap_'%s", h->maps_dead, h->path,

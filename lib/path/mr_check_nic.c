@@ -25,7 +25,8 @@ static void judge_missing(const struct mr_check_in *in, const char *bdf, struct 
 	mr_nearest_init(&near, bdf);
 	for (uint32_t i = 0; i < in->f->nics_count; i++)
 		mr_nearest_offer(&near, in->f->pci[in->f->nics[i].pci].bdf);
-	if (!mr_find(f, MR_FAIL, "there is no network device at %s", bdf))
+	if (mr_find_left_out(in, f, bdf) ||
+		!mr_find(f, MR_FAIL, "there is no network device at %s", bdf))
 		return;
 	if (mr_nearest_get(&near) != NULL)
 		mr_hint(f, "is %s meant? `lspci -D -d ::0200` lists them", mr_nearest_get(&near));
@@ -94,6 +95,8 @@ void mr_check_nic_driver(const struct mr_check_in *in, struct mr_finding *f)
 		return;
 	if (in->f->pci_state != MR_FACT_KNOWN && in->f->pci_state != MR_FACT_ABSENT)
 		mr_find_unread(f, in->f->pci_state, "list of PCI devices");
+	else if (mr_find_left_out(in, f, "a NIC that reaches GPU memory"))
+		return;
 	else if (mr_find(f, MR_FAIL, "there is no NIC that reaches GPU memory"))
 		mr_hint(f,
 			"`lspci -D -d 15b3:` shows NVIDIA/Mellanox NICs; pass one to this machine");
@@ -204,6 +207,10 @@ void mr_check_nic_link(const struct mr_check_in *in, struct mr_finding *f)
 
 		if (nic->netdev.state == MR_FACT_KNOWN)
 			judge_link(n, nic, f);
+		else if (nic->netdev.state == MR_FACT_ABSENT && !n->direct &&
+			!needs_verbs(pci_of(in, n)))
+			mr_find(f, MR_PASS, "%s has no interface of the kernel: DPDK has it",
+				pci_of(in, n)->bdf);
 		else
 			mr_find_unread(f, nic->netdev.state, "network device");
 	}
@@ -420,11 +427,11 @@ void mr_check_nic_health(const struct mr_check_in *in, struct mr_finding *f)
 		} else if (p->health_bad.v != 0) {
 			if (mr_find(f, MR_FAIL, "%s: %lld reporters are not healthy", bdf,
 				    (long long)p->health_bad.v))
-				mr_hint(f, "`devlink health show pci/%s`", bdf);
+				mr_hint(f, "`devlink health show`, under pci/%s", bdf);
 		} else if (p->health_errors.known && p->health_errors.v != 0) {
 			if (mr_find(f, MR_WARN, "%s: healthy after %lld errors", bdf,
 				    (long long)p->health_errors.v))
-				mr_hint(f, "`devlink health show pci/%s`", bdf);
+				mr_hint(f, "`devlink health show`, under pci/%s", bdf);
 		} else {
 			mr_find(f, MR_PASS, "%s healthy", bdf);
 		}

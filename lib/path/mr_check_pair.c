@@ -226,7 +226,18 @@ void mr_check_pair_peermem(const struct mr_check_in *in, struct mr_finding *f)
 			have = all[i];
 	}
 	if (have == NULL && !m->peermem_loaded) {
-		if (mr_find(f, MR_FAIL, "nvidia-peermem is not loaded"))
+		/* Modules from outside the kernel carry a version. */
+		bool in_tree = m->mlx5_loaded && m->mlx5_core.state == MR_FACT_ABSENT;
+
+		if (mr_find(f, MR_FAIL, "nvidia-peermem is not loaded%s",
+			    in_tree ? ", and ib_core is the kernel's own" : "") &&
+			in_tree)
+			mr_hint(f,
+				"it takes an ib_core that has ib_register_peer_memory_client, "
+				"which "
+				"comes with DOCA-OFED or MLNX_OFED: install that, build the NVIDIA "
+				"modules anew, then `modprobe nvidia-peermem`");
+		else if (!in_tree)
 			mr_hint(f,
 				"`modprobe nvidia-peermem`, and a line in /etc/modules-load.d to "
 				"keep it");

@@ -116,8 +116,10 @@ void mr_check_nic_vf(const struct mr_check_in *in, struct mr_finding *f)
 		} else if (pci->physfn != MR_FACT_KNOWN) {
 			mr_find(f, MR_PASS, "%s is a physical function", pci->bdf);
 		} else if (!p->trust.known || !p->spoofchk.known) {
-			if (mr_find(f, MR_WARN,
-				    "%s is a virtual function; trust and spoof check unknown",
+			if (mr_find(f, MR_UNKNOWN,
+				    "%s is a virtual function; only the host tells of its trust "
+				    "and "
+				    "spoof check",
 				    pci->bdf))
 				mr_hint(f,
 					"on the host: `ip link set dev PF vf 0 trust on spoofchk "

@@ -64,6 +64,21 @@ void mr_find_unread(struct mr_finding *f, enum mr_fact_state state, const char *
 			"here?");
 }
 
+bool mr_find_left_out(const struct mr_check_in *in, struct mr_finding *f, const char *what)
+{
+	if (!in->f->pci_left_out)
+		return false;
+	if (mr_find(f, MR_UNKNOWN,
+		    "%s was not looked for among all: this machine has more than %u NICs, %u GPUs "
+		    "or "
+		    "the bridges above them",
+		    what, MR_FACTS_NICS_MAX, MR_FACTS_GPUS_MAX))
+		mr_hint(f,
+			"take away virtual functions that nobody uses: "
+			"`echo 0 > /sys/bus/pci/devices/PF/sriov_numvfs`");
+	return true;
+}
+
 bool mr_check_by_dmabuf(const struct mr_check_in *in)
 {
 	const struct mr_probe_value *v = &in->f->software.extmem_dmabuf;

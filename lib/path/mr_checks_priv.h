@@ -22,6 +22,12 @@ void mr_hint(struct mr_finding *f, const char *fmt, ...) MR_PRINTF(2, 3);
 /* mr_find_unread says why a fact cannot be judged: UNKNOWN, or FAIL where ABSENT must not be. */
 void mr_find_unread(struct mr_finding *f, enum mr_fact_state state, const char *what);
 
+/*
+ * mr_find_left_out: true where the machine has more devices than are looked at, so that one that
+ * was not found may be there all the same; it is UNKNOWN then.
+ */
+bool mr_find_left_out(const struct mr_check_in *in, struct mr_finding *f, const char *what);
+
 /* GPU memory is registered by dma-buf here, not by the peer-memory module. */
 bool mr_check_by_dmabuf(const struct mr_check_in *in);
 

@@ -82,8 +82,8 @@ struct mr_facts_gpu {
 	struct mr_fact_u64 minor;     /* of its device file */
 	enum mr_fact_state open;      /* KNOWN: that may be opened */
 	struct mr_fact_u64 aer_later; /* fatal + nonfatal, 2 s on */
-	uint32_t xid;                 /* last one that ends the GPU's work, 0: none */
-	bool fell_off;                /* the log says that it is gone */
+	uint32_t xid;  /* last one that ends the GPU's work; 0: none, or it has recovered since */
+	bool fell_off; /* the log says that it is gone */
 };
 
 struct mr_facts_nic {
@@ -143,9 +143,10 @@ struct mr_facts_hugetlbfs {
 	enum mr_fact_state state;
 	bool mounted, writable;
 	char path[128];
-	uint32_t maps;      /* files NAMEmap_N below it */
-	uint32_t maps_dead; /* of those, without a living owner */
-	char prefix[64];    /* of the first dead one */
+	uint32_t maps;        /* files NAMEmap_N below it */
+	uint32_t maps_dead;   /* of those, without a living owner */
+	uint32_t maps_untold; /* and those of which nobody tells whether it lives */
+	char prefix[64];      /* of the first dead one */
 };
 
 struct mr_facts_modules {

@@ -211,7 +211,7 @@ static void count_maps(struct mr_root *r, const struct mr_probe *p, struct mr_fa
 	struct mr_root_names names;
 	char prefix[sizeof(h->prefix)];
 	char last[sizeof(h->prefix)] = "";
-	bool lives = false;
+	struct mr_probe_value lives = {0};
 
 	if (mr_root_list(r, h->path, &names) != 0) {
 		h->state = MR_FACT_DENIED;
@@ -229,7 +229,8 @@ static void count_maps(struct mr_root *r, const struct mr_probe *p, struct mr_fa
 			lives = mr_probe_prefix_lives(p, prefix);
 		memcpy(last, prefix, n + 1);
 		h->maps++;
-		if (lives)
+		h->maps_untold += !lives.known;
+		if (!lives.known || lives.v != 0)
 			continue;
 		if (h->maps_dead++ == 0)
 			memcpy(h->prefix, prefix, n + 1);

@@ -39,7 +39,7 @@ static void judge_nvidia(struct log *log, const char *line)
 	struct mr_host_facts *f = log->f;
 	struct mr_klog_event e;
 
-	if (!mr_klog_match(&log->nvidia, line, &e) || e.effect < MR_KLOG_DAMAGED)
+	if (!mr_klog_match(&log->nvidia, line, &e) || (e.effect < MR_KLOG_DAMAGED && !e.recovered))
 		return;
 	for (uint32_t g = 0; g < f->gpus_count; g++) {
 		/* A loss that names nobody may be anybody's. */
@@ -48,7 +48,7 @@ static void judge_nvidia(struct log *log, const char *line)
 		if (strstr(e.text, "fallen off the bus") != NULL)
 			f->gpus[g].fell_off = true;
 		if (e.xid != 0)
-			f->gpus[g].xid = e.xid;
+			f->gpus[g].xid = e.recovered ? 0 : e.xid;
 	}
 }
 

@@ -120,7 +120,8 @@ bool mr_klog_match(struct mr_klog *k, const char *line, struct mr_klog_event *re
 		if (mr_parse_take_u64(&xid, &number) && number <= UINT32_MAX) {
 			e.xid = (uint32_t)number;
 			e.effect = mr_klog_xid_effect(number);
-			if (number == 154 && recovery_is_none(xid))
+			e.recovered = number == 154 && recovery_is_none(xid);
+			if (e.recovered)
 				e.effect = MR_KLOG_NONE;
 		}
 	} else if (!e.named && k->lines > 0) {
@@ -130,7 +131,7 @@ bool mr_klog_match(struct mr_klog *k, const char *line, struct mr_klog_event *re
 	}
 	if (strstr(start, "fallen off the bus") != NULL)
 		e.effect = MR_KLOG_LOST;
-	if (e.effect == MR_KLOG_NONE)
+	if (e.effect == MR_KLOG_NONE && !e.recovered)
 		return false;
 	copy_text(start, e.text);
 	*ret_event = e;
@@ -207,7 +208,8 @@ bool mr_klog_next(struct mr_klog_reader *r, struct mr_klog_event *ret_event)
 		}
 		*end = '\0';
 		text = message(r->buffer);
-		found = text != NULL && mr_klog_match(&r->k, text, ret_event);
+		found = text != NULL && mr_klog_match(&r->k, text, ret_event) &&
+			ret_event->effect != MR_KLOG_NONE;
 		r->filled -= (uint32_t)(end + 1 - r->buffer);
 		memmove(r->buffer, end + 1, r->filled);
 		if (found)

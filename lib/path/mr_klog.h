@@ -40,6 +40,7 @@ struct mr_klog_event {
 	struct mr_pci_addr gpu; /* function 0 */
 	uint32_t xid;           /* 0: a message without a number */
 	enum mr_klog_effect effect;
+	bool recovered; /* Xid 154 says that nothing is left to be done; effect is NONE */
 	char text[MR_KLOG_TEXT_BYTES]; /* the message, printable, cut to fit */
 };
 
@@ -69,7 +70,7 @@ struct mr_klog_reader {
 MR_MUST_USE int mr_klog_open(struct mr_klog_reader *r, const char *path);
 void mr_klog_close(struct mr_klog_reader *r);
 
-/* The next event, if the log has one that is new. */
+/* The next event with an effect, if the log has one that is new. */
 bool mr_klog_next(struct mr_klog_reader *r, struct mr_klog_event *ret_event);
 
 #endif

@@ -84,14 +84,13 @@ void mr_probe_ask_software(const struct mr_probe *p, struct mr_probe_software *r
 	}
 }
 
-bool mr_probe_prefix_lives(const struct mr_probe *p, const char *prefix)
+struct mr_probe_value mr_probe_prefix_lives(const struct mr_probe *p, const char *prefix)
 {
 	char text[MR_PROBE_TEXT_MAX], question[96];
 	struct mr_probe_value live = {0};
 
 	snprintf(question, sizeof(question), "prefix/%.64s", prefix);
-	if (ask(p, question, text) != 0)
-		return false;
-	take_value(text, "live", &live);
-	return live.known && live.v != 0;
+	if (ask(p, question, text) == 0)
+		take_value(text, "live", &live);
+	return live;
 }

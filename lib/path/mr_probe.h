@@ -12,8 +12,8 @@
  *     gpu/BDF           attributes, memory health, processes of a GPU
  *     nic/BDF           pause frames, devlink reporters, dma-buf probe
  *     pair/BDF+BDF      registration of a GPU buffer with a NIC; GPU first
- *     prefix/NAME       live 1: a DPDK process of this file prefix runs
- *     software          versions of Millrace and DPDK, and what this DPDK can do
+ *     prefix/NAME       live 1: a DPDK process of this file prefix runs, 0: none; else nobody may
+ * tell software          versions of Millrace and DPDK, and what this DPDK can do
  *
  * Thread   the control thread.
  * Errors   -ENOENT nobody knows · -ETIMEDOUT no answer · -ENOTSUP cannot be asked
@@ -112,7 +112,7 @@ void mr_probe_ask_nic(const struct mr_probe *p, const char *bdf, struct mr_probe
 void mr_probe_ask_pair(
 	const struct mr_probe *p, const char *gpu, const char *nic, struct mr_probe_pair *ret);
 void mr_probe_ask_software(const struct mr_probe *p, struct mr_probe_software *ret);
-/* Does a process of this file prefix live? */
-bool mr_probe_prefix_lives(const struct mr_probe *p, const char *prefix);
+/* Does a process of this file prefix live? Not known where nobody answers. */
+struct mr_probe_value mr_probe_prefix_lives(const struct mr_probe *p, const char *prefix);
 
 #endif

@@ -10,9 +10,11 @@
 #include "mr_probe.h"
 #include "mr_probe_priv.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -30,25 +32,91 @@ void mr_probe_say(int fd, const char *key, long long value)
 	(void)done;
 }
 
-/* DPDK marks a live process by a lock on its configuration file. */
-static bool prefix_lives(const char *prefix)
+/* True where a living process has a lock on the file; what may not be opened is *denied. */
+static bool is_locked(const char *path, bool *denied)
 {
-	static const char *const bases[] = {"/run/dpdk", "/tmp/dpdk"};
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	char path[256];
-	int fd, rc;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int rc;
 
-	for (size_t i = 0; i < MR_ARRAY_LEN(bases); i++) {
-		snprintf(path, sizeof(path), "%s/%.64s/config", bases[i], prefix);
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd < 0)
-			continue;
-		rc = fcntl(fd, F_GETLK, &lock);
-		close(fd);
-		if (rc == 0 && lock.l_type != F_UNLCK)
-			return true;
+	if (fd < 0) {
+		*denied |= errno == EACCES || errno == EPERM;
+		return false;
 	}
-	return false;
+	rc = fcntl(fd, F_GETLK, &lock);
+	close(fd);
+	return rc == 0 && lock.l_type != F_UNLCK;
+}
+
+/*
+ * DPDK marks a live process by a lock on its configuration file. That lies below the runtime
+ * folder that a service manager or a session gave it (/run/NAME, /run/user/UID), else in /run or
+ * /tmp.
+ */
+static bool has_configuration(const char *prefix, bool *denied)
+{
+	static const char *const bases[] = {
+		"/run/dpdk", "/tmp/dpdk", "/run/*/dpdk", "/run/*/*/dpdk"};
+	bool lives = false;
+	char path[128];
+	glob_t found;
+
+	for (size_t i = 0; i < MR_ARRAY_LEN(bases) && !lives; i++) {
+		snprintf(path, sizeof(path), "%s/%.64s/config", bases[i], prefix);
+		if (glob(path, GLOB_NOSORT, NULL, &found) != 0)
+			continue;
+		for (size_t k = 0; k < found.gl_pathc && !lives; k++)
+			lives = is_locked(found.gl_pathv[k], denied);
+		globfree(&found);
+	}
+	return lives;
+}
+
+static bool maps_a_page(const char *pid, const char *page, bool *denied)
+{
+	char path[64], line[512];
+	bool found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/maps", pid);
+	maps = fopen(path, "re");
+	/* One that has ended meanwhile is not there: ENOENT, ESRCH. */
+	*denied |= maps == NULL && (errno == EACCES || errno == EPERM);
+	while (!found && maps != NULL && fgets(line, sizeof(line), maps) != NULL)
+		found = strstr(line, page) != NULL;
+	if (maps != NULL)
+		fclose(maps);
+	return found;
+}
+
+/* Whatever it calls its folder: a process that has one of the prefix's pages in its memory. */
+static bool has_pages(const char *prefix, bool *denied)
+{
+	DIR *proc = opendir("/proc");
+	const struct dirent *e;
+	bool lives = false;
+	char page[80];
+
+	snprintf(page, sizeof(page), "/%.64smap_", prefix);
+	/* Where processes of others are hidden, the first one is. */
+	*denied |= proc == NULL || access("/proc/1", F_OK) != 0;
+	while (proc != NULL && !lives && (e = readdir(proc)) != NULL)
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+			lives = maps_a_page(e->d_name, page, denied);
+	if (proc != NULL)
+		closedir(proc);
+	return lives;
+}
+
+static void tell_prefix(const char *prefix, char text[MR_PROBE_TEXT_MAX])
+{
+	bool denied = false;
+	bool lives = has_configuration(prefix, &denied) || has_pages(prefix, &denied);
+
+	snprintf(text, MR_PROBE_TEXT_MAX, "%s\n",
+		lives            ? "live 1"
+			: denied ? "denied 1"
+				 : "live 0");
 }
 
 static void answer(struct mr_root *root, const char *question, int fd)
@@ -140,7 +208,7 @@ int mr_probe_live(void *ctx, const char *question, char text[MR_PROBE_TEXT_MAX])
 		snprintf(text, MR_PROBE_TEXT_MAX, "extmem_dmabuf %d\n",
 			dlsym(RTLD_DEFAULT, "rte_extmem_register_dmabuf") != NULL);
 	else if (strncmp(question, "prefix/", 7) == 0)
-		snprintf(text, MR_PROBE_TEXT_MAX, "live %d\n", prefix_lives(question + 7));
+		tell_prefix(question + 7, text);
 	else
 		rc = ask_child(m, question, text);
 	if (rc == 0 && root->recorder != NULL) {

@@ -24,6 +24,7 @@
 #define CUDA_LIBRARY "libcuda.so.1"
 #define ACCESS_LOCAL_WRITE 1 /* IBV_ACCESS_LOCAL_WRITE */
 #define BUFFER_BYTES (2u << 20)
+#define DEVLINK_BYTES (256u << 10) /* a few reporters for each of many functions */
 #define SYMBOL(handle, fn, name) (*(void **)&(fn) = dlsym(handle, name), (fn) != NULL)
 
 /* The functions of libibverbs that are asked for; everything behind a pointer is its own. */
@@ -130,23 +131,42 @@ static bool output_of(char *const argv[], char *text, size_t bytes)
 }
 
 /* "state healthy error 0 recover 0" for each reporter, in plain words. */
+static void count_reporters(const char *line, uint32_t *reporters, uint32_t *bad, uint64_t *errors)
+{
+	const char *s = strstr(line, "state ");
+	const char *count = s == NULL ? NULL : strstr(s + 6, " error ");
+
+	if (s == NULL)
+		return;
+	(*reporters)++;
+	*bad += strncmp(s + 6, "healthy", 7) != 0;
+	if (count != NULL)
+		*errors += strtoull(count + 7, NULL, 10);
+}
+
+/*
+ * Asked for one device alone, devlink wants a reporter's name; without arguments it tells of all.
+ * A section begins with its device, pci/BDF: or pci/BDF/PORT:, and goes on with lines set in.
+ */
 static void ask_devlink(const char *bdf, int fd)
 {
-	char device[64], text[8192];
-	char *argv[] = {"devlink", "health", "show", device, NULL};
-	unsigned long long errors = 0;
+	static char text[DEVLINK_BYTES];
+	char *argv[] = {"devlink", "health", "show", NULL};
 	uint32_t reporters = 0, bad = 0;
+	uint64_t errors = 0;
+	char device[64];
+	bool mine = false;
+	int n = snprintf(device, sizeof(device), "pci/%.32s", bdf);
 
-	snprintf(device, sizeof(device), "pci/%.32s", bdf);
 	if (!output_of(argv, text, sizeof(text)))
 		return;
-	for (const char *s = strstr(text, "state "); s != NULL; s = strstr(s + 1, "state ")) {
-		const char *count = strstr(s, " error ");
-
-		reporters++;
-		bad += strncmp(s + 6, "healthy", 7) != 0;
-		if (count != NULL)
-			errors += strtoull(count + 7, NULL, 10);
+	for (char *rest = text, *line = strtok_r(rest, "\n", &rest); line != NULL;
+		line = strtok_r(NULL, "\n", &rest)) {
+		if (line[0] != ' ' && line[0] != '\t')
+			mine = strncmp(line, device, (size_t)n) == 0 && line[n] != '\0' &&
+				strchr(":/", line[n]) != NULL;
+		if (mine)
+			count_reporters(line, &reporters, &bad, &errors);
 	}
 	if (reporters == 0)
 		return;

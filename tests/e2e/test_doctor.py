@@ -275,6 +275,19 @@ def near_misses_of_an_address_are_suggested(s):
     check("0000:3d:00.0" in r.checks["gpu.driver"]["hint"], r.checks["gpu.driver"]["hint"])
 
 
+@case
+def a_peer_memory_module_that_the_kernel_cannot_take_has_another_remedy(s):
+    m = MACHINES["no_peermem"][0]()
+    own = doctor(s, "--root", build(s, m)).checks["pair.peermem"]
+    check("OFED" in own["hint"] and "ib_register_peer_memory_client" in own["hint"], own)
+    m = MACHINES["no_peermem"][0]()
+    for name in ("mlx5_core", "ib_core"):
+        m.put(f"sys/module/{name}/version", "24.04-0.6.6\n")
+    ofed = doctor(s, "--root", build(s, m)).checks["pair.peermem"]
+    check("OFED" not in ofed["hint"] and "modprobe nvidia-peermem" in ofed["hint"], ofed)
+    check_equal((own["verdict"], ofed["verdict"]), ("FAIL", "FAIL"), "verdicts")
+
+
 def endless(device="sim"):
     return config({"p0": "net_null0"}, [lane("l0", "p0", "p0", path="pinned")], device=device)
 

@@ -38,7 +38,7 @@ static const struct {
 		MR_KLOG_DAMAGED, 154, "0000:3b:00.0"},
 	{"NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x1 (GPU Reset "
 	 "Required) to 0x0 (None)",
-		MR_KLOG_NONE, 0, NULL},
+		MR_KLOG_NONE, 154, "0000:3b:00.0"},
 	/* A number that is not in the list, or none. */
 	{"NVRM: Xid (PCI:0000:3b:00): 63, Row Remapper: New row", MR_KLOG_NONE, 0, NULL},
 	{"NVRM: Xid (PCI:0000:3b:00): ninety", MR_KLOG_NONE, 0, NULL},
@@ -77,8 +77,11 @@ static void every_form_of_message_names_its_gpu_and_effect(void **state)
 		char gpu[MR_PCI_ADDR_BYTES];
 		bool found = mr_klog_match(&k, lines[i].line, &e);
 
-		if (found != (lines[i].effect != MR_KLOG_NONE) || e.effect != lines[i].effect ||
-			e.xid != lines[i].xid || e.named != (lines[i].gpu != NULL))
+		bool wanted = lines[i].effect != MR_KLOG_NONE || lines[i].xid != 0;
+
+		if (found != wanted || e.recovered != (found && e.effect == MR_KLOG_NONE) ||
+			e.effect != lines[i].effect || e.xid != lines[i].xid ||
+			e.named != (lines[i].gpu != NULL))
 			fail_msg("'%s': effect %d, Xid %u, named %d", lines[i].line, e.effect,
 				e.xid, e.named);
 		if (!e.named)
@@ -127,6 +130,7 @@ static void only_what_the_kernel_says_from_now_on_is_read(void **state)
 		" SUBSYSTEM=NVRM: Xid (PCI:0000:3b:00): 79, a field\n"
 		"12,3,3,-;NVRM: Xid (PCI:0000:3b:00): 79, by a program\n"
 		"6,4,4,c;nothing\n"
+		"4,4,4,-;NVRM: Xid (PCI:0000:3b:00): 154, changed from 0x1 to 0x0 (None)\n"
 		"[ 12.5] NVRM: Xid (PCI:0000:3c:00): 95, as dmesg writes it\n"
 		"3,5,5,-;NVRM: Xid (PCI:0000:3d:00): 6");
 	assert_true(mr_klog_next(&r, &e));

@@ -10,11 +10,14 @@
 #include "mr_probe_aside.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define GPU "0000:3b:00.0"
@@ -148,7 +151,144 @@ static void no_probe_knows_nothing(void **state)
 	assert_false(g.integrated.known);
 	mr_probe_ask_software(&probe, &s);
 	assert_true(s.extmem_dmabuf.known && s.extmem_dmabuf.v == 0);
-	assert_false(mr_probe_prefix_lives(&probe, "no-such-prefix"));
+	assert_false(mr_probe_prefix_lives(NULL, "no-such-prefix").known);
+}
+
+/* As iproute2's: for a device alone it wants a reporter's name, and says how it is used. */
+static void health_is_that_of_the_device_in_what_devlink_tells_of_all(void **state)
+{
+	static const char script[] = "#!/bin/sh\n"
+				     "[ \"$*\" = 'health show' ] || { echo Usage >&2; exit 1; }\n"
+				     "cat <<'END'\n"
+				     "pci/0000:5e:00.1:\n  reporter fw\n"
+				     "    state error error 9 recover 0 auto_dump true\n"
+				     "pci/" NIC ":\n  reporter fw\n"
+				     "    state healthy error 2 recover 2 auto_dump true\n"
+				     "  reporter fw_fatal\n    state error error 1 recover 0\n"
+				     "pci/" NIC "/65535:\n  reporter tx\n"
+				     "    state healthy error 4 recover 4 grace_period 500\n"
+				     "pci/0000:5e:00.02:\n  reporter fw\n    state error error 9\n"
+				     "END\n";
+	char path[256], *before = strdup(getenv("PATH"));
+	struct mr_probe_nic n;
+	FILE *f;
+
+	(void)state;
+	make("/bin");
+	snprintf(path, sizeof(path), "%s/bin/devlink", folder);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(script, f) >= 0);
+	assert_int_equal(fchmod(fileno(f), 0700), 0);
+	assert_int_equal(fclose(f), 0);
+	snprintf(path, sizeof(path), "%s/bin:%.200s", folder, before);
+	setenv("PATH", path, 1);
+	mr_probe_ask_nic(&probe, NIC, &n);
+	assert_true(n.health_bad.known && n.health_bad.v == 1);
+	assert_true(n.health_errors.known && n.health_errors.v == 7);
+	mr_probe_ask_nic(&probe, "0000:5f:00.0", &n);
+	assert_false(n.health_bad.known);
+	setenv("PATH", before, 1);
+	free(before);
+}
+
+/* A child that has what hold() took, for as long as the function runs. */
+static struct mr_probe_value while_held(bool (*hold)(void), const char *prefix)
+{
+	struct mr_probe_value v;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		byte = hold() ? 'y' : 'n';
+		if (write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(byte, 'y');
+	v = mr_probe_prefix_lives(&probe, prefix);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
+	return v;
+}
+
+static bool hold_page(void)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/heldmap_0", folder);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	return fd >= 0 && ftruncate(fd, 4096) == 0 &&
+		mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED;
+}
+
+static char runtime[64];
+
+static bool hold_lock(void)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/dpdk/elsewhere/config", runtime);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	return fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0;
+}
+
+static void a_program_lives_that_has_a_page_or_a_lock_wherever_it_keeps_them(void **state)
+{
+	int first = open("/proc/1/maps", O_RDONLY); /* root of a container may not, either */
+	struct mr_probe_value v = while_held(hold_page, "held");
+	char command[160];
+	bool all = first >= 0;
+
+	(void)state;
+	close(first);
+	assert_true(v.known && v.v == 1);
+	v = mr_probe_prefix_lives(&probe, "held");
+	assert_int_equal(v.known, all);
+	assert_int_equal(v.v, 0);
+	/* As under a service manager. */
+	snprintf(runtime, sizeof(runtime), "/run/mr-probe-%d", (int)getpid());
+	snprintf(command, sizeof(command), "mkdir -p %s/dpdk/elsewhere 2>/dev/null", runtime);
+	if (system(command) != 0) {
+		print_message("only root makes a folder in /run: its part was left out\n");
+		return;
+	}
+	v = while_held(hold_lock, "elsewhere");
+	assert_true(v.known && v.v == 1);
+	v = mr_probe_prefix_lives(&probe, "elsewhere");
+	assert_int_equal(v.v, 0);
+	snprintf(command, sizeof(command), "rm -r %s", runtime);
+	assert_int_equal(system(command), 0);
+}
+
+/* Pages of others' programs cannot be seen, so they are not dead. */
+static void who_may_not_look_does_not_know_who_lives(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("this takes root\n");
+		return;
+	}
+	pid = fork();
+	if (pid == 0)
+		_exit(seteuid(65534) != 0                                        ? 1
+				: mr_probe_prefix_lives(&probe, "nobodys").known ? 2
+										 : 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static int kept(void *ctx, const char *question, char text[MR_PROBE_TEXT_MAX])
@@ -234,6 +374,9 @@ int main(void)
 		cmocka_unit_test(a_gpu_buffer_is_registered_or_the_error_told),
 		cmocka_unit_test(a_process_aside_asks_in_the_place_of_its_parent),
 		cmocka_unit_test(a_driver_that_hangs_is_left_by_the_process_aside_too),
+		cmocka_unit_test(health_is_that_of_the_device_in_what_devlink_tells_of_all),
+		cmocka_unit_test(a_program_lives_that_has_a_page_or_a_lock_wherever_it_keeps_them),
+		cmocka_unit_test(who_may_not_look_does_not_know_who_lives),
 		cmocka_unit_test(no_probe_knows_nothing),
 		cmocka_unit_test(a_value_is_a_whole_number_of_its_own_line),
 	};
