@@ -235,8 +235,10 @@ static int open_in(struct mr_report_client *client, const char *dir, struct mr_e
 			if (one != 0)
 				mr_err_set(err, one, "%s", why.msg);
 		}
-		if (one == 0)
+		if (one == 0) {
+			snprintf(client->dir, sizeof(client->dir), "%s", dir);
 			break;
+		}
 	}
 	closedir(d);
 	if (rc == -ENOENT)
