@@ -3,7 +3,7 @@
 #
 # Installs what is missing, builds, and runs the tests.
 #
-#     sh tests/run.sh [--quick] [--sanitize[=unit]] [--fuzz] [--campaign] [-Doption=value ...]
+#     sh tests/run.sh [--quick] [--sanitize[=unit]] [--fuzz] [--campaign] [--guest] [-Doption=value ...]
 #
 #     --quick      suites lint and unit only
 #     --sanitize   in addition a build with AddressSanitizer and UBSan and one with
@@ -11,6 +11,8 @@
 #     --fuzz       in addition a build with clang that runs the suite fuzz
 #     --campaign   the suite campaign too: hundreds of injected faults, and signals at
 #                  every step of bring-up; takes long
+#     --guest      the suite guest too: the service in a Debian with systemd, under QEMU's
+#                  emulation; it takes minutes, and debootstrap packages from Debian's mirror
 #     -D...        handed to meson setup of every build
 #
 # Builds lie in ./b, or in the folder that MILLRACE_BUILD names; sanitizer builds beside
@@ -29,7 +31,8 @@ build=${MILLRACE_BUILD:-$source/b}
 quick=no
 sanitize=no
 fuzz=no
-campaign=no
+campaign=--no-suite=campaign
+guest=--no-suite=guest
 options=
 passed=0
 failed=0
@@ -41,10 +44,11 @@ for argument in "$@"; do
 	--sanitize) sanitize="--suite unit --suite e2e" ;;
 	--sanitize=unit) sanitize="--suite unit" ;;
 	--fuzz) fuzz=yes ;;
-	--campaign) campaign=yes ;;
+	--campaign) campaign= ;;
+	--guest) guest= ;;
 	-D*) options="$options $argument" ;;
 	*)
-		echo "usage: tests/run.sh [--quick] [--sanitize[=unit]] [--fuzz] [--campaign] [-Doption=value ...]" >&2
+		echo "usage: tests/run.sh [--quick] [--sanitize[=unit]] [--fuzz] [--campaign] [--guest] [-Doption=value ...]" >&2
 		exit 2
 		;;
 	esac
@@ -165,10 +169,8 @@ fi
 launcher=
 if [ "$quick" = yes ]; then
 	run_build plain "$build" "--suite lint --suite unit"
-elif [ "$campaign" = yes ]; then
-	run_build plain "$build" ""
 else
-	run_build plain "$build" "--no-suite campaign"
+	run_build plain "$build" "$campaign $guest"
 fi
 [ "$sanitize" = no ] || sanitized
 [ "$fuzz" = no ] || fuzzed

@@ -93,7 +93,8 @@ static void make_frames(void)
 		put(ip, 4, 0x45000000 | (LENGTH - 14));
 		put(ip + 8, 2, 64 << 8 | 17);
 		put(ip + 12, 4, 0x0a000000 | draw(1u << 16));
-		put(ip + 16, 4, draw(1u << 16) << 16 | draw(1u << 16));
+		/* Of what a router forwards: no loopback, multicast or nothing. */
+		put(ip + 16, 4, (0x1000 + draw(0x6f00)) << 16 | draw(1u << 16));
 		for (uint32_t k = 0; k < 20; k += 2)
 			s += get(ip + k, 2);
 		put(ip + 10, 2, ~fold(s));

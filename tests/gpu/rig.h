@@ -64,7 +64,7 @@ struct rig {
 	void *in_map;
 	mr_cu_deviceptr device; /* lane, map, launch, accumulated counters */
 	mr_cu_deviceptr table[MR_CHAIN_MAX], state[MR_CHAIN_MAX]; /* 0: there is none */
-	uint64_t argument;      /* of the kernel */
+	uint64_t argument;                                        /* of the kernel */
 	struct mr_worker_ctl *ctl;
 	uint64_t *counters;
 	struct mr_host_ctl *host_ctl;

@@ -97,7 +97,8 @@ static void put_headers(uint8_t *f, uint32_t length, uint32_t ttl)
 		put(f + at - 2, 2, 0x0800);
 		put(f + at, 4, 0x45000000 | (uint16_t)(length - at));
 		put(f + at + 6, 4, ttl << 8 | protocol);
-		put(f + at + 12, 4, 0x0a000000 | draw(4));
+		/* From this machine itself now and then, which no router forwards. */
+		put(f + at + 12, 4, (draw(16) == 0 ? 0x7f000000 : 0x0a000000) | draw(4));
 		put(f + at + 16, 4, 0x0a000000 | draw(8) << 8 | draw(4));
 		put_checksum(f + at);
 		at += 20;
@@ -278,7 +279,7 @@ static void run_limit(struct rig *r)
 		/* UDP to an address without a route; back there is one. */
 		do
 			put_headers(frame, sizeof(frame), 64);
-		while (frame[12] != 0x08 || frame[23] != 17 || frame[32] < 6);
+		while (frame[12] != 0x08 || frame[23] != 17 || frame[26] != 10 || frame[32] < 6);
 		rig_write(r, i, HEAD, frame, sizeof(frame));
 	}
 	rig_start(r);
