@@ -164,6 +164,8 @@ static void refresh(uint8_t *f, uint32_t length, uint32_t number)
 	memcpy(f, head, sizeof(head));
 	f[16] = (uint8_t)((length - 14) >> 8);
 	f[17] = (uint8_t)(length - 14);
+	f[26] = 10;
+	f[29] = 9;
 	f[30] = 10;
 	f[31] = (uint8_t)(number >> 8 & 0x7f);
 	f[32] = (uint8_t)number;

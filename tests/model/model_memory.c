@@ -353,6 +353,8 @@ uint32_t model_load32(const uint32_t *p, int order) CALLED_BY_COMPILER(atomic32_
 uint64_t model_load64(const uint64_t *p, int order) CALLED_BY_COMPILER(atomic64_load);
 void model_store32(uint32_t *p, uint32_t v, int order) CALLED_BY_COMPILER(atomic32_store);
 void model_store64(uint64_t *p, uint64_t v, int order) CALLED_BY_COMPILER(atomic64_store);
+int model_swap64(uint64_t *p, uint64_t *now, uint64_t then, int order, int failed)
+	CALLED_BY_COMPILER(atomic64_compare_exchange_strong);
 void model_init(void) CALLED_BY_COMPILER(init);
 void model_func_entry(const void *p) CALLED_BY_COMPILER(func_entry);
 void model_func_exit(void) CALLED_BY_COMPILER(func_exit);
@@ -393,6 +395,20 @@ void model_store64(uint64_t *p, uint64_t v, int order)
 	(void)order;
 	plain(p, sizeof(*p), true);
 	*p = v;
+}
+
+/* Threads that share such a word are those of one block, which tests/simt tries: here a race. */
+int model_swap64(uint64_t *p, uint64_t *now, uint64_t then, int order, int failed)
+{
+	(void)order;
+	(void)failed;
+	plain(p, sizeof(*p), true);
+	if (*p != *now) {
+		*now = *p;
+		return 0;
+	}
+	*p = then;
+	return 1;
 }
 
 void model_init(void)
