@@ -498,7 +498,7 @@ static void a_lane_that_does_not_end_is_told_of_whatever_failed(void **state)
 	bring_up(spoil_serve_and_lanes, NULL);
 	assert_int_equal(told->rc, -ETIMEDOUT);
 	assert_non_null(strstr(told->err.msg, "instance 'other'"));
-	assert_string_equal(told->downs, "serve captures lanes");
+	assert_string_equal(told->downs, "serve lanes");
 	comes_up();
 }
 
