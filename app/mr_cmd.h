@@ -29,7 +29,7 @@ enum mr_exit {
 
 /* The rows of mr_cmd_table.c, which is the one place for a command, option or status. */
 struct mr_cmd_option {
-	const char *name;  /* without its dashes; a single letter, which is its key too, has one */
+	const char *name;  /* without its dashes */
 	const char *value; /* what it takes, as usage shows it; NULL: nothing */
 	int key;           /* what mr_cmd_next gives for it */
 	const char *help;  /* part of a sentence */
@@ -63,15 +63,11 @@ int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stats(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_reload(const struct mr_cmd *self, int argc, char **argv);
-int mr_cmd_capture(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_gen(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_bench_crossover(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_bench_compare(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_manual(const struct mr_cmd *self, int argc, char **argv);
-
-/* "-" before an option of a single letter, "--" before others. */
-const char *mr_cmd_dashes(const struct mr_cmd_option *o);
 
 /* The key of the next option, -1 behind the last, '?' with a sentence on stderr: getopt(3). */
 int mr_cmd_next(const struct mr_cmd *self, int argc, char **argv);

@@ -59,16 +59,6 @@ static const struct mr_cmd_option stats_options[] = {
 static const struct mr_cmd_option reload_options[] = {
 	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", false}, END};
 
-static const struct mr_cmd_option capture_options[] = {
-	{"c", "N", 'c', "end after so many packets", false},
-	{"s", "SNAPLEN", 's', "copy so many bytes of each at most; all, without it", false},
-	{"filter", "EXPR", 'f', "only packets that arrive so: pcap-filter(7)", false},
-	{"verdict", "V", 'v',
-		"only packets with this verdict: tx, tx_mask, drop, or the reason of a drop",
-		false},
-	{"w", "FILE|-", 'w', "write pcapng to FILE, or to standard output; has to be given", false},
-	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", false}, END};
-
 static const struct mr_cmd_option gen_options[] = {JSON, NAME, END};
 
 static const struct mr_cmd_option json_option[] = {JSON, END};
@@ -109,9 +99,6 @@ const struct mr_cmd mr_cmds[] = {
 	{"stats", NULL, "", "show the counters of a running instance", stats_options, mr_cmd_stats},
 	{"reload", NULL, "", "have a running instance take what its configuration says now",
 		reload_options, mr_cmd_reload},
-	{"capture", NULL, "LANE",
-		"copy a lane's packets, before and behind the chain, from a running instance",
-		capture_options, mr_cmd_capture},
 	{"gen", NULL, "CONFIG",
 		"send numbered packets at intended times and verify what comes back", gen_options,
 		mr_cmd_gen},
@@ -138,17 +125,12 @@ const struct mr_cmd_status mr_cmd_statuses[] = {
 };
 const uint32_t mr_cmd_statuses_count = MR_ARRAY_LEN(mr_cmd_statuses);
 
-const char *mr_cmd_dashes(const struct mr_cmd_option *o)
-{
-	return o->name[1] == '\0' ? "-" : "--";
-}
-
 void mr_cmd_print_usage(FILE *f, const struct mr_cmd *c)
 {
 	fprintf(f, "millrace %s%s%s%s%s", c->name, c->sub != NULL ? " " : "",
 		c->sub != NULL ? c->sub : "", c->operands[0] != '\0' ? " " : "", c->operands);
 	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++)
-		fprintf(f, "%s%s%s%s%s%s", o->instead ? " | " : " [", mr_cmd_dashes(o), o->name,
+		fprintf(f, "%s--%s%s%s%s", o->instead ? " | " : " [", o->name,
 			o->value != NULL ? " " : "", o->value != NULL ? o->value : "",
 			o[1].name != NULL && o[1].instead ? "" : "]");
 }
@@ -156,8 +138,7 @@ void mr_cmd_print_usage(FILE *f, const struct mr_cmd *c)
 void mr_cmd_print_options(FILE *f, const struct mr_cmd *c)
 {
 	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++) {
-		int used = fprintf(f, "      %s%s %s", mr_cmd_dashes(o), o->name,
-			o->value != NULL ? o->value : "");
+		int used = fprintf(f, "      --%s %s", o->name, o->value != NULL ? o->value : "");
 
 		fprintf(f, "%*s%s\n", used < 28 ? 28 - used : 1, "", o->help);
 	}
@@ -166,18 +147,10 @@ void mr_cmd_print_options(FILE *f, const struct mr_cmd *c)
 int mr_cmd_next(const struct mr_cmd *self, int argc, char **argv)
 {
 	struct option longs[MR_CMD_OPTIONS_MAX + 1] = {0};
-	char shorts[2 * MR_CMD_OPTIONS_MAX + 1] = "";
-	uint32_t count = 0;
-	size_t used = 0;
 
-	for (const struct mr_cmd_option *o = self->options;
-		o->name != NULL && o < self->options + MR_CMD_OPTIONS_MAX; o++) {
-		if (o->name[1] == '\0')
-			used += (size_t)snprintf(shorts + used, sizeof(shorts) - used, "%s%s",
-				o->name, o->value != NULL ? ":" : "");
-		else
-			longs[count++] = (struct option){o->name,
-				o->value != NULL ? required_argument : no_argument, NULL, o->key};
-	}
-	return getopt_long(argc, argv, shorts, longs, NULL);
+	for (uint32_t i = 0; i < MR_CMD_OPTIONS_MAX && self->options[i].name != NULL; i++)
+		longs[i] = (struct option){self->options[i].name,
+			self->options[i].value != NULL ? required_argument : no_argument, NULL,
+			self->options[i].key};
+	return getopt_long(argc, argv, "", longs, NULL);
 }

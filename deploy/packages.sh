@@ -13,10 +13,10 @@ set -u
 
 build="gcc libc6-dev meson ninja-build pkg-config python3
 	libdpdk-dev libcyaml-dev libyaml-dev libjansson-dev libarchive-dev libhwloc-dev libmicrohttpd-dev libsystemd-dev
-	libcrypt-dev libelf-dev libpcap-dev"
+	libcrypt-dev libelf-dev"
 tests="openssl systemd g++ libcmocka-dev dpdk-dev python3-numpy python3-scapy python3-jsonschema
 	clang-format-14 clang libclang-rt-14-dev shellcheck binutils util-linux iproute2 procps
-	tcpreplay tcpdump tshark ethtool iputils-ping qemu-system-x86 busybox-static valgrind
+	tcpreplay tcpdump ethtool iputils-ping qemu-system-x86 busybox-static valgrind
 	gnuplot-nox mandoc man-db chromium debhelper dpkg-dev lintian debootstrap e2fsprogs"
 
 # Debian's npm wants Debian's node, so where there is one of another origin, that is taken.

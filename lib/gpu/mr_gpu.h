@@ -222,38 +222,6 @@ void mr_gpu_publish(struct mr_gpu *g);
 /* mr_gpu_taken: 0 all workers have, -EAGAIN one has not, and err says which. */
 MR_MUST_USE int mr_gpu_taken(const struct mr_gpu *g, struct mr_err *err);
 
-/*
- * Captures: what the kernel copies of a lane's packets (mr_tap_abi.h). One at a time for a
- * lane; all calls are of one thread, between launch and close, and none of them waits.
- *
- *     begin ─► read ... pass ... ─► end ─► idle
- *
- * begin takes a program that mr_tap_check has seen. A capture may begin where idle says
- * so, and what it left unread is gone then. Copies that found a ring full are counted by lost,
- * over all captures; any thread may ask.
- */
-struct mr_gpu_tap {
-	uint32_t snaplen, verdicts, reason; /* as in struct mr_tap_spec */
-	const struct mr_tap_insn *insns;
-	uint32_t insns_count;
-};
-
-void mr_gpu_tap_begin(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_tap *tap);
-void mr_gpu_tap_end(struct mr_gpu *g, uint32_t lane);
-/* Whether every worker has taken the last begin or end, or has left. */
-bool mr_gpu_tap_taken(const struct mr_gpu *g, uint32_t lane);
-
-/*
- * mr_gpu_tap_read gives what a worker has written and pass has not passed, as far as it lies in
- * one piece, and whether more follows it in the ring's beginning. Together they are whole slots.
- */
-size_t mr_gpu_tap_read(const struct mr_gpu *g, uint32_t lane, uint32_t worker,
-	const uint8_t **ret_bytes, bool *ret_more);
-void mr_gpu_tap_pass(struct mr_gpu *g, uint32_t lane, uint32_t worker, size_t bytes);
-/* The device's clock when the worker last told of what it wrote; 0: never. */
-uint64_t mr_gpu_tap_clock_ns(const struct mr_gpu *g, uint32_t lane, uint32_t worker);
-uint64_t mr_gpu_tap_lost(const struct mr_gpu *g, uint32_t lane);
-
 /* mr_gpu_counters sums the stage counters of lane i over its workers. */
 void mr_gpu_counters(const struct mr_gpu *g, uint32_t lane, uint64_t ret_counters[MR_COUNTERS_MAX]);
 

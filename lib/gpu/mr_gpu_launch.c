@@ -96,8 +96,7 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 	snprintf(run->name, sizeof(run->name), "%s", l->name);
 	run->workers = l->workers;
 	run->slots_given = l->slots_given;
-	rc = host_alloc(g, 2 * slots + ctl_bytes(l) + counters_bytes(l) + mr_gpu_tap_host_bytes(l),
-		"a ring", &host, err);
+	rc = host_alloc(g, 2 * slots + ctl_bytes(l) + counters_bytes(l), "a ring", &host, err);
 	if (rc < 0)
 		return rc;
 	run->host = host;
@@ -122,9 +121,6 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 		rc = address(g, run->ctl, &dev->workers_ctl, err);
 	if (rc == 0)
 		rc = address(g, run->counters, &dev->counters_out, err);
-	if (rc == 0)
-		rc = mr_gpu_tap_make(
-			g, l, run, (uint8_t *)run->counters + counters_bytes(l), dev, err);
 	run->ready = dev->in;
 	run->ready_stride = slot_stride(l);
 	if (rc == 0 && l->copier != NULL)
@@ -151,25 +147,22 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 
 /* The block of device memory, built in host memory and uploaded once. */
 struct image {
-	size_t lanes, maps, launches, counters, taps, bytes; /* offsets */
+	size_t lanes, maps, launches, counters, bytes; /* offsets */
 	uint8_t *data;
 };
 
 static struct image image_layout(const struct mr_gpu_lane *lanes, uint32_t n, uint32_t workers)
 {
 	struct image im = {0};
-	size_t counters = 0, taps = 0;
+	size_t counters = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++)
 		counters += counters_bytes(&lanes[i]);
-		taps += mr_gpu_tap_device_bytes(&lanes[i]);
-	}
 	im.maps = MR_ALIGN_UP(n * sizeof(struct mr_lane_dev), MR_CACHE_LINE);
 	im.launches = im.maps + MR_ALIGN_UP(workers * sizeof(struct mr_worker_map), MR_CACHE_LINE);
 	im.counters = im.launches +
 		MR_ALIGN_UP(MR_GPU_KERNELS_MAX * sizeof(struct mr_launch), MR_CACHE_LINE);
-	im.taps = im.counters + counters;
-	im.bytes = im.taps + taps;
+	im.bytes = im.counters + counters;
 	return im;
 }
 
@@ -198,7 +191,7 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 {
 	struct mr_lane_dev *dev = (struct mr_lane_dev *)im->data;
 	struct mr_launch *launch = (struct mr_launch *)(im->data + im->launches);
-	uint64_t base, host_ctl, counters, taps;
+	uint64_t base, host_ctl, counters;
 	void *host;
 	int rc;
 
@@ -215,14 +208,11 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 		return rc;
 	memset(g->host_ctl, 0, sizeof(*g->host_ctl));
 	counters = base + im->counters;
-	taps = base + im->taps;
 	for (uint32_t i = 0; rc == 0 && i < g->lanes_count; i++) {
 		rc = prepare_lane(g, i, &lanes[i], &dev[i], err);
 		dev[i].counters_acc = counters;
-		dev[i].tap.workers = taps;
 		g->lanes[i].chain = base + i * sizeof(*dev) + offsetof(struct mr_lane_dev, chain);
 		counters += counters_bytes(&lanes[i]);
-		taps += mr_gpu_tap_device_bytes(&lanes[i]);
 	}
 	if (rc == 0)
 		rc = mr_gpu_states_make(g, lanes, dev, err);

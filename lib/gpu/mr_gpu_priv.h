@@ -43,11 +43,6 @@ struct mr_gpu_lane_run {
 	struct mr_worker_ctl *ctl;
 	uint64_t *counters; /* [workers][MR_COUNTERS_MAX] */
 
-	struct mr_tap_spec *tap_spec;
-	struct mr_tap_ends *tap_ends; /* [workers] */
-	uint8_t *tap_rings;           /* [workers][tap_ring_bytes] */
-	uint32_t tap_ring_bytes;
-
 	/* What a staged lane has besides: its buffers on the GPU and where its words are. */
 	struct mr_gpu_drv_stream *stream;
 	void *copies_device;
@@ -168,15 +163,6 @@ int mr_gpu_lane_call_end(
 /* mr_gpu_renew.c: memory for a lane's tables, and the first of them; inside a job. */
 MR_MUST_USE int mr_gpu_tables_make(struct mr_gpu *g, const struct mr_gpu_lane *l,
 	struct mr_gpu_lane_run *run, struct mr_lane_dev *dev, struct mr_err *err);
-
-/*
- * mr_gpu_tap.c: host memory behind a lane's counters, aligned to a cache line, and zeroed device
- * memory, of whole cache lines, for its captures; make lays out the first and tells the kernel.
- */
-size_t mr_gpu_tap_host_bytes(const struct mr_gpu_lane *l);
-size_t mr_gpu_tap_device_bytes(const struct mr_gpu_lane *l);
-MR_MUST_USE int mr_gpu_tap_make(struct mr_gpu *g, const struct mr_gpu_lane *l,
-	struct mr_gpu_lane_run *run, uint8_t *host, struct mr_lane_dev *dev, struct mr_err *err);
 
 /* mr_gpu_state.c: zeroed memory for what stages of all lanes keep; inside a job. */
 MR_MUST_USE int mr_gpu_states_make(struct mr_gpu *g, const struct mr_gpu_lane *lanes,

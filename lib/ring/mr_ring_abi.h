@@ -32,8 +32,6 @@
 #ifndef MR_RING_ABI_H
 #define MR_RING_ABI_H
 
-#include "mr_tap_abi.h"
-
 #include <stdint.h>
 
 #define MR_UNIT 64u               /* bytes per position unit */
@@ -103,8 +101,7 @@ struct mr_host_ctl {
 	uint32_t beat;       /* counted up by the control thread; a worker that sees no
 				change for host_timeout_ns leaves */
 	uint32_t generation; /* of parameters; its lowest bit chooses a half of them */
-	uint32_t tap;        /* counted up whenever a tap begins or ends (mr_tap_abi.h) */
-	uint32_t spare[12];
+	uint32_t spare[13];
 };
 
 /* Written by one worker, read by the host; host memory, one cache line each. */
@@ -159,7 +156,6 @@ struct mr_lane_dev {
 	uint32_t chain_len;
 	uint32_t tx_region_units;
 	uint32_t flags; /* MR_LANE_TIMED or 0 */
-	struct mr_tap_lane tap;
 	struct mr_chain_dev chain[MR_CHAIN_MAX];
 };
 
@@ -193,13 +189,8 @@ MR_ABI_ASSERT(sizeof(struct mr_slot_out) == MR_SLOT_HEADER);
 MR_ABI_ASSERT(sizeof(struct mr_host_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_worker_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 40 + 2 * MR_PARAM_BYTES);
-MR_ABI_ASSERT(sizeof(struct mr_lane_dev) ==
-	7 * 8 + 12 * 4 + sizeof(struct mr_tap_lane) + MR_CHAIN_MAX * sizeof(struct mr_chain_dev));
-MR_ABI_ASSERT(sizeof(struct mr_tap_insn) == 8);
-MR_ABI_ASSERT(sizeof(struct mr_tap_spec) == 64 + 8 * MR_TAP_INSNS_MAX);
-MR_ABI_ASSERT(sizeof(struct mr_tap_ends) == 128);
-MR_ABI_ASSERT(sizeof(struct mr_tap_record) == 32);
-MR_ABI_ASSERT(sizeof(struct mr_tap_lane) == 40);
+MR_ABI_ASSERT(
+	sizeof(struct mr_lane_dev) == 7 * 8 + 12 * 4 + MR_CHAIN_MAX * sizeof(struct mr_chain_dev));
 MR_ABI_ASSERT(sizeof(struct mr_worker_map) == 8);
 MR_ABI_ASSERT(sizeof(struct mr_launch) == 40);
 

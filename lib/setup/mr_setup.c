@@ -396,12 +396,11 @@ static const struct mr_step {
 	{"queues", queues_up, queues_down},                /* receive and send queues */
 	{"start", start_up, start_down},                   /* NICs run */
 	{"readback", mr_setup_readback_up, NULL},          /* frames out of ports and in again */
-	{"steer", steer_up, steer_down},                  /* which frames they give to which lane */
-	{"guard", guard_up, guard_down},                  /* CPU shut out of packet memory */
-	{"launch", launch_up, launch_down},               /* rings, persistent kernels */
-	{"lanes", lanes_up, lanes_down},                  /* cores */
-	{"captures", mr_setup_tap_up, mr_setup_tap_down}, /* lends the lanes' taps */
-	{"serve", serve_up, serve_down},                  /* telemetry */
+	{"steer", steer_up, steer_down},    /* which frames they give to which lane */
+	{"guard", guard_up, guard_down},    /* CPU shut out of packet memory */
+	{"launch", launch_up, launch_down}, /* rings, persistent kernels */
+	{"lanes", lanes_up, lanes_down},    /* cores */
+	{"serve", serve_up, serve_down},    /* telemetry */
 };
 #define STEPS_ONCE 2u /* instance and EAL: a process's, whatever its plans */
 

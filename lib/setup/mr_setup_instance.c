@@ -5,8 +5,6 @@
  */
 #include "mr_setup_priv.h"
 
-#include "mr_tap_wire.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -142,7 +140,7 @@ int mr_setup_instance_up(struct mr_setup *s, struct mr_err *err)
 void mr_setup_instance_down(struct mr_setup *s)
 {
 	static const char *const files[] = {"fbarray_memzone", "fbarray_nohugemem",
-		"dpdk_telemetry.v2", "mp_socket", "config", MR_TAP_SOCKET, LOCK_NAME};
+		"dpdk_telemetry.v2", "mp_socket", "config", LOCK_NAME};
 	char path[sizeof(s->dir) + sizeof("/" LOCK_NAME)];
 	int fd = -1;
 

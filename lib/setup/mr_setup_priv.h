@@ -12,7 +12,6 @@
 #include "mr_proof_watch.h"
 #include "mr_setup_reload.h"
 #include "mr_staged.h"
-#include "mr_tap_server.h"
 
 #include <pthread.h>
 
@@ -123,8 +122,6 @@ struct mr_setup {
 	bool stuck;         /* a lane's thread did not end: nothing more may be freed */
 	struct mr_err left; /* why a device was left as it is; code 0: none was */
 	struct mr_report_source source;
-	struct mr_tap_target taps[MR_LANES_MAX];
-	struct mr_tap_server *tap_server;
 	struct mr_setup_reload reload;
 };
 
@@ -163,10 +160,6 @@ MR_MUST_USE int mr_setup_maps_up(struct mr_setup *s, struct mr_err *err);
 void mr_setup_maps_down(struct mr_setup *s);
 MR_MUST_USE int mr_setup_pools_up(struct mr_setup *s, struct mr_err *err);
 void mr_setup_pools_down(struct mr_setup *s);
-
-/* Captures, while kernels run; mr_setup_tap.c. */
-MR_MUST_USE int mr_setup_tap_up(struct mr_setup *s, struct mr_err *err);
-void mr_setup_tap_down(struct mr_setup *s);
 
 /* The lock on the instance's name; mr_setup_instance.c. */
 MR_MUST_USE int mr_setup_instance_up(struct mr_setup *s, struct mr_err *err);

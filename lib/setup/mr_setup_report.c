@@ -217,8 +217,6 @@ static void lane(void *ctx, uint32_t i, struct mr_report_lane *r)
 
 	mr_gpu_counters(d->gpu, s->lanes[i].launch_index, counters);
 	r->kernel_beats = mr_gpu_beats(d->gpu, s->lanes[i].launch_index);
-	/* Not the lane's own, as the others are. */
-	r->pub.counters.c[MR_C_capture_lost] = mr_gpu_tap_lost(d->gpu, s->lanes[i].launch_index);
 	r->stages_count = p->stages_count;
 	for (uint32_t k = 0; k < p->stages_count; k++) {
 		const struct mr_stage_desc *desc = p->stages[k].desc;

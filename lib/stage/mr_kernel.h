@@ -30,9 +30,6 @@
  *
  *     host: writes the idle half ─ release ─► worker: acquire ─ release ─► host: acquire
  *
- * Capture. What a slot's packets were before and behind the chain is copied where the host asks
- * for it: mr_tap.h.
- *
  * Visibility. The acquire of READY has system scope and is made by thread 0; the
  * barrier after it extends it to the block (PTX memory model, causality order).
  * Every thread fences with system scope before the barrier that precedes DONE.
@@ -40,9 +37,7 @@
 #ifndef MR_KERNEL_H
 #define MR_KERNEL_H
 
-#include "mr_block.h"
 #include "mr_stage.h"
-#include "mr_tap.h"
 
 #include "mr_stage_forward.cu"
 #include "mr_stage_l2swap.cu"
@@ -58,11 +53,31 @@
 #define MR_PLUGIN_STAGES(ROW)
 #endif
 
+#if defined(__CUDA_ARCH__)
+#define MR_KERNEL_SHARED(what) __shared__ what
+#define MR_KERNEL_WARP 32u
+#else
+#include "mr_sim_image.h"
+
+#include <sched.h>
+#include <time.h>
+/* The only thread writes it before it reads it, which a compiler may not see. */
+#define MR_KERNEL_SHARED(what) what = 0
+#define MR_KERNEL_WARP 1u
+#endif
+
 #define MR_KERNEL_BEAT_NS 1000000u     /* control line written this often while polling */
 #define MR_KERNEL_COUNTERS_NS 5000000u /* counters published this often */
 #define MR_KERNEL_POLLS 64u            /* empty polls between two looks at the clock */
 #define MR_KERNEL_SLOTS 16u            /* slots between two looks at the clock */
 #define MR_KERNEL_STAYS UINT32_MAX     /* a frame leaves from where it lies */
+
+/* Which block and thread this is, and what it has of a software device. */
+struct mr_block {
+	uint32_t index;
+	uint32_t thread, threads;
+	const struct mr_sim_orders *sim; /* NULL on a real device */
+};
 
 /* What thread 0 of a worker remembers between slots. */
 struct mr_worker {
@@ -79,12 +94,28 @@ struct mr_worker {
 	uint32_t done;       /* slots completed */
 	uint64_t now_ns;     /* clock at the slot in hand, or 0; every thread's own copy */
 	uint32_t generation; /* of the parameters; every thread's own copy */
-	uint32_t go;         /* why a wait ends when a slot is there: MR_LEFT_NOT, or MR_TAP_GO */
-	uint32_t tap;        /* the host's word that it works by */
-	uint32_t tap_head;   /* end of what it wrote into its capture's ring */
 };
 
-/* As mr_kernel_block_sync, and tells every thread whether x is 0 in all of them. */
+MR_HD uint64_t mr_kernel_clock_ns(void)
+{
+#if defined(__CUDA_ARCH__)
+	return mr_device_clock_ns();
+#else
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+#endif
+}
+
+MR_HD void mr_kernel_block_sync(void)
+{
+#if defined(__CUDA_ARCH__)
+	__syncthreads();
+#endif
+}
+
+/* The same, and tells every thread whether x is 0 in all of them. */
 MR_HD int mr_kernel_block_none(uint32_t x)
 {
 #if defined(__CUDA_ARCH__)
@@ -145,28 +176,6 @@ MR_HD void mr_kernel_renew(struct mr_worker *w)
 	mr_store_release(&w->ctl->generation, generation);
 }
 
-/* Which of its lane's workers this is. */
-MR_HD uint32_t mr_kernel_worker_index(const struct mr_worker *w)
-{
-	return (uint32_t)(w->ctl - (struct mr_worker_ctl *)(uintptr_t)w->lane->workers_ctl);
-}
-
-/* Begins or ends a capture that the host wants begun or ended, and tells of what one copied. */
-MR_HD void mr_kernel_tap(struct mr_worker *w)
-{
-	uint32_t word = mr_load_acquire(&w->host->tap);
-
-	if (((word ^ w->tap) | w->go) == 0)
-		return;
-	if (w->go == MR_TAP_GO)
-		mr_tap_tell(w->lane, mr_kernel_worker_index(w), w->tap_head);
-	if (word == w->tap)
-		return;
-	w->tap = word;
-	w->go = mr_tap_take(w->lane, mr_kernel_worker_index(w), word) ? MR_TAP_GO : MR_LEFT_NOT;
-	w->tap_head = mr_load_relaxed(&mr_tap_ends_of(w->lane, mr_kernel_worker_index(w))->head);
-}
-
 /* Beats, publishes and looks what the host wants and whether it beats; returns enum mr_left. */
 MR_HD uint32_t mr_kernel_housekeeping(struct mr_worker *w)
 {
@@ -174,7 +183,6 @@ MR_HD uint32_t mr_kernel_housekeeping(struct mr_worker *w)
 	uint32_t host_beat;
 
 	mr_kernel_renew(w);
-	mr_kernel_tap(w);
 
 	if (now - w->beat_ns >= MR_KERNEL_BEAT_NS) {
 		w->beat_ns = now;
@@ -212,10 +220,7 @@ MR_HD uint32_t mr_kernel_fault(struct mr_worker *w, uint32_t fault)
 }
 #endif
 
-/*
- * Waits until the slot's READY is seq + 1; anything but MR_LEFT_NOT, and MR_TAP_GO, is a
- * reason to leave.
- */
+/* Waits until the slot's READY is seq + 1; anything but MR_LEFT_NOT is a reason to leave. */
 MR_HD uint32_t mr_kernel_wait(
 	struct mr_worker *w, const struct mr_block *b, const struct mr_slot_in *slot, uint32_t seq)
 {
@@ -237,7 +242,7 @@ MR_HD uint32_t mr_kernel_wait(
 #endif
 		(void)b;
 		if (mr_load_acquire(&slot->ready) == seq + 1)
-			return w->go;
+			return MR_LEFT_NOT;
 		if (mr_load_relaxed(&w->host->exit) != 0)
 			return MR_LEFT_EXIT;
 		if (++w->polls % MR_KERNEL_POLLS == 0) {
@@ -543,9 +548,6 @@ MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l,
 	w->done = 0;
 	w->generation = 0;
 	w->now_ns = 0;
-	w->go = MR_LEFT_NOT;
-	w->tap = 0;
-	w->tap_head = 0;
 }
 
 MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, enum mr_work work)
@@ -555,9 +557,6 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 	MR_KERNEL_SHARED(uint32_t left);
 	MR_KERNEL_SHARED(uint32_t generation);
 	MR_KERNEL_SHARED(uint64_t now_ns);
-	MR_KERNEL_SHARED(uint32_t tap_head);
-	MR_KERNEL_SHARED(uint32_t tap_limit);
-	const struct mr_tap_shared tap = {&tap_head, &tap_limit};
 	struct mr_worker w;
 
 	mr_kernel_worker_init(&w, l, b->index);
@@ -578,12 +577,8 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 			now_ns = (w.lane->flags & MR_LANE_TIMED) != 0 ? mr_kernel_clock_ns() : 0;
 		}
 		mr_kernel_block_sync();
-		if (__builtin_expect(left != MR_LEFT_NOT, 0)) {
-			if (left != MR_TAP_GO)
-				break;
-			w.tap_head =
-				mr_tap_before(w.lane, map->worker, b, seq, in, w.tap_head, tap);
-		}
+		if (left != MR_LEFT_NOT)
+			break;
 		w.generation = generation;
 		w.now_ns = now_ns;
 		count = in->count < w.lane->batch ? in->count : w.lane->batch;
@@ -595,8 +590,6 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 			changed = mr_kernel_slot_thread(&w, b, count, in->rx_port,
 				(const struct mr_desc_in *)(in + 1),
 				(struct mr_desc_out *)(out + 1));
-		if (__builtin_expect(left == MR_TAP_GO, 0))
-			w.tap_head = mr_tap_after(w.lane, map->worker, b, seq, in, out, tap);
 		mr_kernel_fence(b);
 		plain = mr_kernel_block_none(changed);
 		w.done++;
@@ -607,8 +600,6 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 	}
 	if (b->thread == 0 && left != MR_LEFT_DIED) {
 		mr_kernel_publish(&w);
-		if (w.go == MR_TAP_GO)
-			mr_tap_tell(w.lane, map->worker, w.tap_head);
 		mr_store_relaxed(&w.ctl->seq, w.done);
 		mr_store_release(&w.ctl->left, left);
 	}

@@ -235,10 +235,8 @@ static int open_in(struct mr_report_client *client, const char *dir, struct mr_e
 			if (one != 0)
 				mr_err_set(err, one, "%s", why.msg);
 		}
-		if (one == 0) {
-			snprintf(client->dir, sizeof(client->dir), "%s", dir);
+		if (one == 0)
 			break;
-		}
 	}
 	closedir(d);
 	if (rc == -ENOENT)

@@ -4,7 +4,7 @@
 usage: abi.py CC OTHER...
 OTHER is g++ or nvcc with its path. Every shared header compiles alone under it as
 C++17, and a table of the sizes, alignments and member offsets that the C compiler
-gives to the structs of mr_ring_abi.h and mr_tap_abi.h is asserted under it, for nvcc in its host
+gives to the structs of mr_ring_abi.h is asserted under it, for nvcc in its host
 pass and in its device pass.
 """
 import os
@@ -17,7 +17,6 @@ import tree
 
 SHARED = [
     "lib/ring/mr_ring_abi.h",
-    "lib/ring/mr_tap_abi.h",
     "lib/ring/mr_device.h",
     "lib/ring/mr_sync.h",
     "lib/ring/mr_ring.h",
@@ -27,8 +26,7 @@ SHARED = [
     "lib/stage/mr_stage.h",
 ]
 DEVICE_ONLY = ["lib/stage/mr_kernel.h"]
-ABI = "lib/ring/mr_ring_abi.h"  # includes the other
-ABIS = (ABI, "lib/ring/mr_tap_abi.h")
+ABI = "lib/ring/mr_ring_abi.h"
 
 
 def includes():
@@ -38,7 +36,7 @@ def includes():
 
 def structs():
     """(struct, members) as written in the header."""
-    source = "".join(tree.without_comments(tree.text(a)) for a in ABIS)
+    source = tree.without_comments(tree.text(ABI))
     for m in re.finditer(r"^struct (\w+) \{\n(.*?)^\}", source, re.M | re.S):
         members = []
         for declaration in m.group(2).split(";"):

@@ -34,7 +34,7 @@
 
 static const char *const steps[] = {"instance", "eal", "devices", "regions", "ports", "maps",
 	"proof", "pools", "queues", "start", "readback", "steer", "guard", "launch", "lanes",
-	"captures", "serve"};
+	"serve"};
 
 /* What a child tells. */
 struct outcome {
@@ -101,7 +101,6 @@ WRAP_VOID("start", mr_port_stop, (struct mr_port * p), (p))
 WRAP_VOID("steer", mr_port_unsteer, (struct mr_port * p), (p))
 WRAP_VOID("guard", mr_guard_fini, (struct mr_guard * g), (g))
 WRAP("launch", int, mr_gpu_stop, (struct mr_gpu * g, uint32_t ms, struct mr_err *err), (g, ms, err))
-WRAP_VOID("captures", mr_tap_unserve, (struct mr_tap_server * t), (t))
 WRAP_VOID("serve", mr_report_unserve, (void), ())
 
 /* Of a child whose lanes' threads seem not to end. */
@@ -402,7 +401,7 @@ static void a_step_that_fails_half_way_is_undone_with_all_before_it(void **state
 		{12, spoil_guard, "guard 'pkey' needs a CPU"},
 		{13, spoil_launch, "cuLaunchKernel"},
 		{14, spoil_lanes, "lane 'l1': thread: "},
-		{16, spoil_serve, "instance 'other'"},
+		{15, spoil_serve, "instance 'other'"},
 	};
 
 	(void)state;
