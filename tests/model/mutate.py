@@ -7,10 +7,10 @@ the source has changed so that a fault no longer fits, this fails and so does th
 import sys
 
 EXIT_IN_WAIT = (
-    "\t\tif (mr_load_acquire(&slot->ready) == seq + 1)\n\t\t\treturn w->go;\n"
+    "\t\tif (mr_load_acquire(&slot->ready) == seq + 1)\n\t\t\treturn MR_LEFT_NOT;\n"
     "\t\tif (mr_load_relaxed(&w->host->exit) != 0)\n\t\t\treturn MR_LEFT_EXIT;\n"
 )
-LEFT = "\t\tif (__builtin_expect(left != MR_LEFT_NOT, 0)) {\n"
+LEFT = "\t\tif (left != MR_LEFT_NOT)\n\t\t\tbreak;\n"
 COUNT = "\t\tcount = in->count < w.lane->batch ? in->count : w.lane->batch;\n"
 DONE = "\t\t\tmr_store_release(&out->done, seq + 1);\n"
 PLAIN = "\t\t\tout->plain = (uint32_t)plain;\n"
@@ -56,7 +56,7 @@ FAULTS = {
         (EXIT_IN_WAIT, EXIT_IN_WAIT[: EXIT_IN_WAIT.index("\t\tif (mr_load_relaxed")])
     ],
     "exit_drops_slot": [
-        (LEFT, "\t\tif (mr_load_relaxed(&w.host->exit) != 0)\n\t\t\tleft = MR_LEFT_EXIT;\n" + LEFT)
+        (LEFT, LEFT + "\t\tif (mr_load_relaxed(&w.host->exit) != 0) {\n\t\t\tleft = MR_LEFT_EXIT;\n\t\t\tbreak;\n\t\t}\n")
     ],
     "counters_not_published": [
         ("\tif (b->thread == 0 && left != MR_LEFT_DIED) {\n\t\tmr_kernel_publish(&w);\n",
