@@ -4,6 +4,7 @@
 
 #include "mr_gen_priv.h"
 #include "mr_gen_schedule.h"
+#include "mr_join.h"
 #include "mr_port.h"
 #include "mr_setup.h"
 #include "mr_sync.h"
@@ -68,13 +69,9 @@ static int thread_make(
 
 static int thread_join(struct mr_gen_thread *t, const char *what, struct mr_err *err)
 {
-	struct timespec until;
-
 	if (!t->made || t->joined)
 		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += JOIN_S;
-	if (pthread_clockjoin_np(t->id, NULL, CLOCK_MONOTONIC, &until) != 0)
+	if (!mr_join(t->id, JOIN_S))
 		return mr_err_set(err, -ETIME,
 			"the %s did not stop within %d s: the driver of its port does not return",
 			what, JOIN_S);

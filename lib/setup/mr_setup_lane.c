@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "mr_setup_priv.h"
 
+#include "mr_join.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <rte_common.h>
@@ -264,15 +266,10 @@ int mr_setup_lane_start(struct mr_setup *s, uint32_t i, struct mr_err *err)
 int mr_setup_lane_join(struct mr_setup *s, uint32_t i, struct mr_err *err)
 {
 	struct mr_setup_lane *sl = &s->lanes[i];
-	struct timespec until;
-	int rc;
 
 	if (!sl->created || sl->joined)
 		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += JOIN_S;
-	rc = pthread_clockjoin_np(sl->thread, NULL, CLOCK_MONOTONIC, &until);
-	if (rc != 0)
+	if (!mr_join(sl->thread, JOIN_S))
 		return mr_err_set(err, -ETIME,
 			"lane '%s' did not stop within %d s: a driver of its ports or its device "
 			"does "
