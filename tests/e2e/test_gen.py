@@ -224,7 +224,7 @@ def a_trial_that_is_cut_short_has_missed_what_was_due_by_then(s):
     instance = start(s, gen({"full": "net_ring0"}, send)).until_running()
     time.sleep(2)
     instance.signal(signal.SIGINT)
-    (trial,) = end(instance, reason="signal").report["trials"]
+    (trial,) = end(instance, FAILURE, "signal").report["trials"]
     check(trial["sent"] < 3000, f"a ring that nobody empties took more than it holds: {trial}")
     check(9000 <= trial["scheduled"] < 60000, f"scheduled in 2 s of 5000 a second: {trial}")
     check_equal(trial["missed"], trial["scheduled"] - trial["sent"], "missed")
