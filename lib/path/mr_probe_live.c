@@ -50,7 +50,7 @@ static bool is_locked(const char *path, bool *denied)
 
 /*
  * DPDK marks a live process by a lock on its configuration file. That lies below the runtime
- * folder that a service manager or a session gave it (/run/NAME, /run/user/UID), else in /run or
+ * folder that a service manager or a login gave it (/run/NAME, /run/user/UID), else in /run or
  * /tmp.
  */
 static bool has_configuration(const char *prefix, bool *denied)

@@ -357,24 +357,36 @@ int mr_report_reload(const char *name, mr_report_tell *tell, void *ctx, struct m
 	const struct timespec pause = {.tv_nsec = RELOAD_LOOK_NS};
 	struct mr_report_client client;
 	uint64_t ticket = 0;
+	struct mr_err why = {0};
 	int rc = 1;
 
 	for (bool asked = false; rc == 1; asked = true) {
-		struct reply r = {.client = &client, .keep = json_array(), .err = err};
+		struct reply r = {.client = &client, .keep = json_array(), .err = &why};
+		bool lost;
 
-		rc = mr_report_client_open(&client, name, err);
+		rc = mr_report_client_open(&client, name, &why);
+		lost = rc != 0;
 		if (rc == 0 && !asked) {
 			ask(&r, MR_REPORT_CMD_RELOAD, NULL, -1);
 			ticket = take_number(&r, "ticket");
 			rc = r.rc == 0 && take_number(&r, "accepted") == 0
-				? mr_err_set(err, -EBUSY,
+				? mr_err_set(&why, -EBUSY,
 					  "instance '%s' is being reloaded or stops, or takes no "
 					  "reload",
 					  name)
 				: r.rc;
 		}
 		if (rc == 0)
-			rc = look_at_reload(&r, ticket, tell, ctx, err);
+			rc = look_at_reload(&r, ticket, tell, ctx, &why);
+		lost = lost || r.rc != 0;
+		if (rc < 0 && lost && ticket != 0)
+			rc = mr_err_set(err, rc,
+				"instance '%s' took the request and ended, or does not answer, "
+				"before "
+				"it said what came of it; see its log: %.300s",
+				name, why.msg);
+		else if (rc < 0)
+			rc = mr_err_set(err, rc, "%s", why.msg);
 		mr_report_client_close(&client);
 		json_decref(r.dict);
 		json_decref(r.keep);
