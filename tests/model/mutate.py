@@ -71,7 +71,7 @@ FAULTS = {
     "plain_always": [("out->plain = (uint32_t)plain;", "out->plain = (uint32_t)(plain | 1);")],
     # Accesses outside their memory, for the fuzzers to find.
     "problem_beyond": [("if (ps->count++ >= MR_PROBLEMS_MAX)", "if (ps->count++ > MR_PROBLEMS_MAX)")],
-    "control_beyond": [("p[0] = p[1] = '?';", "p[0] = p[1] = p[2] = p[3] = '?';")],
+    "control_beyond": [("p[0] = p[1] = '?';", "p[0] = p[1] = text[strlen(text) + 1] = '?';")],
     "descriptor_beyond": [("desc[i] =", "desc[i + n / 24] =")],
     "capability_beyond": [
         ("bool visited[MR_PCI_CONFIG_BYTES / 4]", "bool visited[MR_PCI_CONFIG_BYTES / 4 - 32]")
