@@ -33,10 +33,9 @@ def near(got, wanted):
     return abs(got - wanted) <= 1e-6 * abs(wanted) + 2**-29
 
 
-def judge(program, data, bits, little, offset, threshold, count, parts):
-    argv = [program, *map(str, (bits, little, offset, threshold, count, parts))]
-    out = subprocess.run(argv, input=data, stdout=subprocess.PIPE, check=True).stdout.split()
-    got = list(map(int, out))
+def judge(line, data, *case):
+    bits, little, offset, threshold, count, _ = case
+    got = list(map(int, line.split()))
     x = unpacked(data, bits, little, offset)[:count]
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     rising = int(((x[:-1] < threshold) & (x[1:] >= threshold)).sum())
@@ -45,28 +44,30 @@ def judge(program, data, bits, little, offset, threshold, count, parts):
     wanted = [len(x), int(x.sum()), int((x * x).sum()), clipped, rising, int(x.min()), int(x.max())]
     assert len(x) == count, (len(x), count)
     if got[:7] != wanted or got[9:] != bins.tolist():
-        return f"{argv[1:]}: got {got[:7]}, numpy says {wanted}, or the bins differ"
+        return f"{case}: got {got[:7]}, numpy says {wanted}, or the bins differ"
     mean, rms = float(x.mean()), float(numpy.sqrt((x.astype(float) ** 2).mean()))
     if not near(got[7] / 2**32, mean) or abs(got[8] / 2**32 - rms) > 1e-6 * rms:
-        return f"{argv[1:]}: mean {got[7] / 2**32} and RMS {got[8] / 2**32}, numpy says {mean} and {rms}"
+        return f"{case}: mean {got[7] / 2**32} and RMS {got[8] / 2**32}, numpy says {mean} and {rms}"
     return None
 
 
 def main():
     rng = numpy.random.default_rng(1)
-    faults, cases = [], 0
+    cases = []
     for bits, little, offset in itertools.product(WIDTHS, (0, 1), (0, 1)):
         for data in (rng.bytes(16 * 60), bytes(16 * 9), b"\xff" * 16 * 9, b"\x80" + bytes(15) + b"\x7f" + bytes(15)):
             whole = len(data) * 8 // bits // 8 * 8
             # One sample other than 0 among many has a small RMS and mean.
             for count, parts in ((whole, 1), (whole - 3, 7), (1, 1)):
                 threshold = int(rng.integers(-(1 << (bits - 1)), 1 << (bits - 1)))
-                faults.append(judge(sys.argv[1], data, bits, little, offset, threshold, count, parts))
-                cases += 1
-    faults = [f for f in faults if f is not None]
+                cases.append((data, bits, little, offset, threshold, count, parts))
+    told = b"".join(" ".join(map(str, (*case, len(data)))).encode() + b"\n" + data for data, *case in cases)
+    lines = subprocess.run(sys.argv[1], input=told, stdout=subprocess.PIPE, check=True).stdout.splitlines()
+    assert len(lines) == len(cases), (len(lines), len(cases))
+    faults = [fault for line, case in zip(lines, cases) if (fault := judge(line, *case)) is not None]
     for f in faults[:20]:
         print(f)
-    print(f"{cases} cases, {len(faults)} faults")
+    print(f"{len(cases)} cases, {len(faults)} faults")
     return 1 if faults else 0
 
 

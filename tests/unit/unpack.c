@@ -2,19 +2,18 @@
 /*
  * What mr_unpack.h makes of bytes, for a judge who has them too.
  *
- *     unpack BITS LITTLE OFFSET THRESHOLD COUNT PARTS < BYTES
+ *     unpack < CASES
  *
- * The samples are summed in that many parts, as threads of a warp would. Prints a line: count,
+ * A case is a line "BITS LITTLE OFFSET THRESHOLD COUNT PARTS SIZE" and so many bytes. The samples
+ * are summed in that many parts, as threads of a warp would. Prints a line for each: count,
  * total, squares, clipped, rising, least, most, mean and rms times 2^32, then the bins.
  */
 #include "mr_unpack.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static uint8_t bytes[1 << 20];
-static uint64_t bins[MR_UNPACK_BINS];
 
 static int32_t sample(const struct mr_unpack_format *f, uint64_t i)
 {
@@ -25,31 +24,22 @@ static int32_t sample(const struct mr_unpack_format *f, uint64_t i)
 	return mr_unpack_value(&g, f, i % MR_UNPACK_GROUP);
 }
 
-int main(int argc, char **argv)
+static void judge(
+	const struct mr_unpack_format *f, int32_t threshold, uint64_t count, uint64_t parts)
 {
+	uint64_t bins[MR_UNPACK_BINS] = {0};
 	struct mr_unpack_sum sum;
-	struct mr_unpack_format f;
-	int32_t threshold;
-	uint64_t count, parts;
 
-	if (argc != 7 || fread(bytes, 1, sizeof(bytes), stdin) == sizeof(bytes))
-		return 2;
-	f = (struct mr_unpack_format){
-		(uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3])};
-	threshold = atoi(argv[4]);
-	count = strtoull(argv[5], NULL, 10);
-	parts = strtoull(argv[6], NULL, 10);
 	mr_unpack_sum_init(&sum);
 	for (uint64_t p = 0; p < parts; p++) {
 		struct mr_unpack_sum part;
 
 		mr_unpack_sum_init(&part);
 		for (uint64_t i = count * p / parts; i < count * (p + 1) / parts; i++) {
-			int32_t value = sample(&f, i);
+			int32_t value = sample(f, i);
 
-			mr_unpack_add(
-				&part, &f, value, i > 0 ? sample(&f, i - 1) : value, threshold);
-			bins[mr_unpack_bin(&f, value)]++;
+			mr_unpack_add(&part, f, value, i > 0 ? sample(f, i - 1) : value, threshold);
+			bins[mr_unpack_bin(f, value)]++;
 		}
 		mr_unpack_merge(&sum, &part);
 	}
@@ -60,5 +50,21 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < MR_UNPACK_BINS; i++)
 		printf(" %" PRIu64, bins[i]);
 	printf("\n");
-	return 0;
+}
+
+int main(void)
+{
+	uint64_t count, parts;
+	struct mr_unpack_format f;
+	int32_t threshold;
+	size_t size;
+
+	while (scanf("%u %u %u %d %" SCNu64 " %" SCNu64 " %zu", &f.bits, &f.little, &f.offset,
+		       &threshold, &count, &parts, &size) == 7) {
+		if (getchar() != '\n' || size > sizeof(bytes) ||
+			fread(bytes, 1, size, stdin) != size)
+			return 2;
+		judge(&f, threshold, count, parts);
+	}
+	return feof(stdin) ? 0 : 2;
 }
