@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_cmd_doctor.h"
+#include "mr_cmd_journal.h"
 #include "mr_cmd_notify.h"
 
 #include "mr_http.h"
@@ -203,42 +204,71 @@ static bool has_reader(void)
 	return poll(&p, 1, 0) != 0;
 }
 
+struct log {
+	const char *instance;
+	uint32_t untold; /* sentences that nobody read */
+};
+
 /*
  * While lanes run, a log that nobody reads is not waited for: this thread is what kernels take
  * for the host's life. What is not told is counted.
  */
-static void note(void *untold, const char *sentence)
+static void note(void *ctx, const char *sentence)
 {
-	uint32_t *lost = untold;
+	struct log *log = ctx;
 
-	if (*lost > 0 && has_reader()) {
-		fprintf(stderr, "millrace: %u sentences that nobody read are not here\n", *lost);
-		*lost = 0;
+	if (log->untold > 0 && has_reader()) {
+		fprintf(stderr, "millrace: %u sentences that nobody read are not here\n",
+			log->untold);
+		log->untold = 0;
 	}
-	if (*lost == 0 && has_reader())
+	if (log->untold == 0 && has_reader())
 		print_sentence(NULL, sentence);
 	else
-		++*lost;
+		log->untold++;
 }
 
-static void reload(struct mr_setup *s, uint32_t *untold)
+static void note_change(void *ctx, const struct mr_config_change *change)
 {
+	const struct mr_journal_field fields[] = {{"MILLRACE_KEY", change->key},
+		{"MILLRACE_BEFORE", change->before}, {"MILLRACE_NOW", change->now}};
+	struct log *log = ctx;
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s: was '%s', is '%s'", change->key, change->before,
+		change->now);
+	if (!mr_journal_record("reload_key", log->instance, text, fields, MR_ARRAY_LEN(fields)))
+		note(log, text);
+}
+
+static void note_reloaded(void *ctx, enum mr_setup_reloaded what, const char *sentence)
+{
+	static const char *const results[] = {"done", "refused", "untaken"};
+	const struct mr_journal_field result = {"MILLRACE_RESULT", results[what]};
+	struct log *log = ctx;
+
+	if (!mr_journal_record("reload", log->instance, sentence, &result, 1))
+		note(log, sentence);
+}
+
+static void reload(struct mr_setup *s, struct log *log)
+{
+	const struct mr_setup_reload_told told = {note_change, note, note_reloaded, log};
 	uint64_t ticket;
 
 	if (mr_load_relaxed(&mr_cmd_reload_wanted) != 0) {
 		mr_store_relaxed(&mr_cmd_reload_wanted, 0);
 		if (mr_setup_reload_ask(s, &ticket) < 0)
-			note(untold, "a reload is under way, so there is no second one");
+			note(log, "a reload is under way, so there is no second one");
 	}
-	mr_setup_reload_turn(s, note, untold);
+	mr_setup_reload_turn(s, &told);
 }
 
 /* The control thread's work while lanes run, until there is a reason to stop. */
 static struct outcome control(struct mr_setup *s, const struct options *o, struct mr_notify *n,
-	uint64_t start_ns, struct mr_err *err)
+	struct log *log, uint64_t start_ns, struct mr_err *err)
 {
 	uint64_t activity = 0, in_flight = 0, moved_ns = start_ns;
-	uint32_t untold = 0;
 
 	for (;;) {
 		struct outcome out = judge_event(mr_setup_watch(s, err));
@@ -247,7 +277,7 @@ static struct outcome control(struct mr_setup *s, const struct options *o, struc
 
 		if (out.reason != NULL)
 			return out;
-		mr_setup_alarms(s, note, &untold);
+		mr_setup_alarms(s, note, log);
 		if (mr_load_relaxed(&mr_cmd_signal_seen) != 0)
 			return (struct outcome){"signal", MR_EXIT_CLEAN, false};
 		if (o->duration_s > 0 && (double)(now - start_ns) >= o->duration_s * 1e9)
@@ -257,7 +287,7 @@ static struct outcome control(struct mr_setup *s, const struct options *o, struc
 		activity = seen;
 		if (o->idle_exit_s > 0 && (double)(now - moved_ns) >= o->idle_exit_s * 1e9)
 			return (struct outcome){"idle", MR_EXIT_CLEAN, false};
-		reload(s, &untold);
+		reload(s, log);
 		mr_notify_turn(n, mr_setup_source(s), now);
 		usleep(MR_SETUP_WATCH_MS * 1000);
 	}
@@ -362,6 +392,7 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 {
 	const struct mr_plan *plan = &job->plan;
 	struct begun begun = {plan, notify};
+	struct log log = {.instance = plan->name};
 	struct mr_setup *s;
 	struct mr_err err = {0};
 	struct outcome out;
@@ -392,11 +423,11 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 		plan->lanes_count == 1 ? "" : "s");
 	mr_setup_reload_allow(s,
 		&(struct mr_setup_reload_spec){o->config, &job->cfg, &job->facts->host, o->name});
-	out = control(s, o, notify, start_ns, &err);
+	out = control(s, o, notify, &log, start_ns, &err);
 	if (out.status != MR_EXIT_CLEAN)
 		fprintf(stderr, "millrace: %s\n", err.msg);
 	mr_notify_stopping(notify);
-	rc = mr_setup_stop(s, plan->drain_ms, &mr_cmd_signal_fast, out.fail_closed, &err);
+	rc = mr_setup_stop(s, mr_setup_drain_ms(s), &mr_cmd_signal_fast, out.fail_closed, &err);
 	if (out.status == MR_EXIT_CLEAN)
 		judge_drain(s, &out);
 	/* What a failed device leaves in flight needs no second sentence. */

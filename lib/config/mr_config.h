@@ -188,12 +188,27 @@ MR_MUST_USE int mr_config_parse(const char *file, const char *text, size_t bytes
 /* mr_config_free accepts a zeroed and a half-filled structure. */
 void mr_config_free(struct mr_config *cfg);
 
+#define MR_CONFIG_CHANGES_MAX 64u
+#define MR_CONFIG_VALUE_MAX 128u
+
+/* A key that is not as before and may change while packets move. */
+struct mr_config_change {
+	char key[128]; /* path of the key, as in lanes[0].tx_timeout_us */
+	char before[MR_CONFIG_VALUE_MAX], now[MR_CONFIG_VALUE_MAX]; /* one line, maybe cut short */
+};
+
+struct mr_config_changes {
+	uint32_t count; /* may exceed MR_CONFIG_CHANGES_MAX; the rest was not kept */
+	struct mr_config_change c[MR_CONFIG_CHANGES_MAX];
+};
+
 /*
- * mr_config_compare adds a problem, at its line in now, for each key that is not as before,
- * but for the parameters of stages. 0, or -EINVAL with at least one.
+ * mr_config_compare fills *ret_changes with the keys that are not as before and may change while
+ * packets move, and adds a problem, at its line in now, for each other one. 0, or -EINVAL with
+ * at least one problem.
  */
-MR_MUST_USE int mr_config_compare(
-	const struct mr_config *before, const struct mr_config *now, struct mr_problems *problems);
+MR_MUST_USE int mr_config_compare(const struct mr_config *before, const struct mr_config *now,
+	struct mr_config_changes *ret_changes, struct mr_problems *problems);
 
 /*
  * mr_config_load_plugins loads the plug-ins that cfg names into the empty *ret_plugins, for

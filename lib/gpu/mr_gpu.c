@@ -96,6 +96,11 @@ static int open_job(void *arg, struct mr_err *err)
 	return rc;
 }
 
+void mr_gpu_set_driver_ms(struct mr_gpu *g, uint32_t driver_ms)
+{
+	g->driver_ms = driver_ms;
+}
+
 int mr_gpu_open(const char *name, const char *args, uint32_t driver_ms, struct mr_gpu **ret_gpu,
 	struct mr_err *err)
 {

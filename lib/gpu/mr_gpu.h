@@ -60,6 +60,9 @@ struct mr_gpu_info {
 MR_MUST_USE int mr_gpu_open(const char *name, const char *args, uint32_t driver_ms,
 	struct mr_gpu **ret_gpu, struct mr_err *err);
 
+/* mr_gpu_set_driver_ms changes that limit for the calls to come. The thread of the watch. */
+void mr_gpu_set_driver_ms(struct mr_gpu *g, uint32_t driver_ms);
+
 /*
  * mr_gpu_close frees what open, region_alloc and launch made; NULL is accepted. A
  * real device whose kernels or driver hang is left as it is, memory and handle

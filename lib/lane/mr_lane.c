@@ -36,11 +36,30 @@ static void follow(struct mr_lane *lane)
 	}
 }
 
+void mr_lane_limit(struct mr_lane *lane, uint64_t batch_timeout_tsc, uint64_t tx_timeout_tsc)
+{
+	mr_store_relaxed_u64(&lane->batch_timeout_tsc, batch_timeout_tsc);
+	mr_store_relaxed_u64(&lane->tx_timeout_tsc, tx_timeout_tsc);
+	mr_store_release(&lane->limits_given, mr_load_relaxed(&lane->limits_given) + 1);
+}
+
+static void take_limits(struct mr_lane *lane)
+{
+	uint32_t given = mr_load_acquire(&lane->limits_given);
+
+	if (given == lane->limits_taken)
+		return;
+	lane->limits_taken = given;
+	lane->rx.timeout_tsc = mr_load_relaxed_u64(&lane->batch_timeout_tsc);
+	lane->tx.timeout_tsc = mr_load_relaxed_u64(&lane->tx_timeout_tsc);
+}
+
 uint64_t mr_lane_keep(struct mr_lane *lane, uint64_t now, uint64_t published)
 {
 	follow(lane);
 	if (now - published < lane->publish_tsc)
 		return published;
+	take_limits(lane);
 	publish(lane);
 	return now;
 }

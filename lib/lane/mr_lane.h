@@ -45,9 +45,12 @@ struct mr_lane {
 	uint32_t yield_polls; /* 0: the core is the lane's own and it never yields */
 	uint64_t publish_tsc; /* publish this often */
 	struct mr_guard *guard;
+	uint32_t limits_taken; /* which of those that were given are in force */
 
 	/* written by the control thread */
 	uint32_t want MR_CACHE_ALIGNED; /* enum mr_lane_state */
+	uint32_t limits_given;          /* how often those below were */
+	uint64_t batch_timeout_tsc, tx_timeout_tsc;
 
 	/* written by the lane, read by any */
 	struct mr_published pub MR_CACHE_ALIGNED;
@@ -67,6 +70,13 @@ static inline void mr_lane_want(struct mr_lane *lane, enum mr_lane_state state)
 {
 	mr_store_release(&lane->want, state);
 }
+
+/*
+ * mr_lane_limit gives the lane other limits than it was set up with, in TSC ticks: how long a
+ * batch waits to be full (rx.timeout_tsc) and a packet for its port (tx.timeout_tsc). It takes
+ * both as it next publishes. Control thread.
+ */
+void mr_lane_limit(struct mr_lane *lane, uint64_t batch_timeout_tsc, uint64_t tx_timeout_tsc);
 
 /*
  * mr_lane_in_flight counts the packets in the open slot, in slots with the

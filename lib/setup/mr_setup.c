@@ -434,8 +434,10 @@ int mr_setup_down(struct mr_setup *s, struct mr_err *err)
 	take_down(s, 0);
 	rc = judge_left(s, err);
 	/* What a thread still uses is left to the process's end. */
-	if (!s->stuck)
+	if (!s->stuck) {
+		mr_setup_reload_fini(s);
 		free(s);
+	}
 	return rc;
 }
 
@@ -470,6 +472,7 @@ static struct mr_setup *setup_new(const struct mr_plan *plan, struct mr_err *err
 		return NULL;
 	}
 	s->plan = plan;
+	mr_setup_take_limits(s, plan);
 	s->guard.key = -1;
 	s->lock_fd = -1;
 	mr_setup_reload_init(s);
@@ -555,6 +558,7 @@ int mr_setup_again(struct mr_setup *s, const struct mr_plan *plan, struct mr_err
 		return -ETIMEDOUT;
 	forget(s);
 	s->plan = plan;
+	mr_setup_take_limits(s, plan);
 	rc = bring_up(s, NULL, NULL, err);
 	if (rc == 0)
 		return 0;

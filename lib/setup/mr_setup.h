@@ -89,6 +89,9 @@ void mr_setup_alarms(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
  */
 uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight);
 
+/* mr_setup_drain_ms is how long the configuration that is in force lets a stop drain. */
+uint32_t mr_setup_drain_ms(const struct mr_setup *s);
+
 /*
  * mr_setup_stop drains the lanes for at most drain_ms and stops them; it looks at
  * *fast all the while and stops at once when it is not 0. fail_closed skips the

@@ -101,6 +101,16 @@ static int check_ports(struct mr_setup *s, const struct mr_plan_lane *p, struct 
 	return rc;
 }
 
+static uint64_t ticks(uint32_t us)
+{
+	return rte_get_tsc_hz() / 1000000u * us;
+}
+
+void mr_setup_lane_limit(struct mr_setup *s, uint32_t i, const struct mr_plan_lane *p)
+{
+	mr_lane_limit(s->lanes[i].lane, ticks(p->timeout_us), ticks(p->tx_timeout_us));
+}
+
 int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 {
 	const struct mr_plan_lane *p = &s->plan->lanes[i];
@@ -128,7 +138,7 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	l->rx = (struct mr_rx){.ring = &l->ring,
 		.counters = &l->counters,
 		.guard = s->ports[p->rx_port].software ? &s->guard : NULL,
-		.timeout_tsc = hz / 1000000u * p->timeout_us,
+		.timeout_tsc = ticks(p->timeout_us),
 		.describe = split ? mr_rx_describe_split : mr_rx_describe_best(),
 		.workers = p->workers,
 		.port = s->ports[p->rx_port].id,
@@ -147,7 +157,7 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	l->tx.room = p->room;
 	l->tx.split = split;
 	l->tx.tx_count = p->tx_count;
-	l->tx.timeout_tsc = hz / 1000000u * p->tx_timeout_us;
+	l->tx.timeout_tsc = ticks(p->tx_timeout_us);
 	l->tx.ns_per_tsc = (1000000000ull << MR_TX_TSC_SHIFT) / hz;
 	for (uint32_t t = 0; t < p->tx_count; t++) {
 		rc = prepare_txq(s, &p->tx[t], &l->tx.q[t], err);

@@ -66,6 +66,8 @@ struct mr_setup_reload {
 	bool allowed;
 	struct mr_report_reload answer; /* pending from ask on */
 	/* The control thread's own. */
+	struct mr_config *kept;           /* what the last reload put in force; NULL: none did */
+	struct mr_config_changes changes; /* of the one that is being taken */
 	enum mr_setup_reload_state state;
 	pthread_t thread;
 	struct mr_setup_reading *reading;
@@ -100,6 +102,8 @@ struct mr_setup_proof {
 
 struct mr_setup {
 	const struct mr_plan *plan;
+	/* The plan's, until a reload brings other ones; milliseconds. */
+	uint32_t drain_ms, stall_ms, driver_ms;
 	uint32_t steps_up;
 	char dir[MR_REPORT_DIR_MAX]; /* EAL's runtime directory */
 	int lock_fd;                 /* held while up; -1 */
@@ -141,6 +145,13 @@ void mr_setup_tables_give(const struct mr_setup_tables *tables, const struct mr_
 MR_MUST_USE int mr_setup_tables_fit(const struct mr_config *cfg, const struct mr_plan *before,
 	const struct mr_plan *now, struct mr_problems *problems);
 
+/* mr_setup_run.c: the limits of a plan that need nothing built; its lanes' are mr_setup_lane_limit.
+ */
+void mr_setup_take_limits(struct mr_setup *s, const struct mr_plan *plan);
+
+/* mr_setup_log.c: DPDK's messages, as the plan has EAL take them at a start. */
+void mr_setup_log_levels(const struct mr_plan *plan);
+
 /* mr_setup_run.c: the watch, but for the sentence; returns what is the matter now. */
 enum mr_setup_event mr_setup_look(struct mr_setup *s);
 
@@ -149,6 +160,7 @@ enum mr_setup_event mr_setup_look(struct mr_setup *s);
  * reading thread, not for ever: one that does not return keeps reload.reading.
  */
 void mr_setup_reload_init(struct mr_setup *s);
+void mr_setup_reload_fini(struct mr_setup *s);
 void mr_setup_reload_answer(struct mr_setup *s, struct mr_report_reload *ret_answer);
 void mr_setup_reload_end(struct mr_setup *s);
 void mr_setup_reload_join(struct mr_setup *s, const uint32_t *fast);
@@ -194,6 +206,7 @@ bool mr_setup_proof_lane(struct mr_setup *s, uint32_t i, enum mr_proof_kind *ret
 void mr_setup_proof_tell(struct mr_setup *s, uint32_t i, struct mr_proof *ret_proof);
 
 /* The lane's threads and arrays; mr_setup_lane.c. */
+void mr_setup_lane_limit(struct mr_setup *s, uint32_t i, const struct mr_plan_lane *p);
 MR_MUST_USE int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err);
 void mr_setup_lane_free(struct mr_setup *s, uint32_t i);
 MR_MUST_USE int mr_setup_lane_start(struct mr_setup *s, uint32_t i, struct mr_err *err);

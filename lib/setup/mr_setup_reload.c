@@ -15,7 +15,8 @@
 /* What the reading thread fills; it is the control thread's again once done is set. */
 struct mr_setup_reading {
 	struct mr_setup_reload_spec spec;
-	struct mr_config cfg;
+	struct mr_config *cfg;
+	struct mr_config_changes changes;
 	const struct mr_plan *before;
 	struct mr_plan plan;
 	struct mr_setup_tables tables;
@@ -26,19 +27,19 @@ struct mr_setup_reading {
 static void *read_main(void *arg)
 {
 	struct mr_setup_reading *r = arg;
-	int rc = mr_config_load(r->spec.file, &r->cfg, &r->problems);
+	int rc = mr_config_load(r->spec.file, r->cfg, &r->problems);
 
 	if (rc == 0)
-		rc = mr_config_compare(r->spec.cfg, &r->cfg, &r->problems);
+		rc = mr_config_compare(r->spec.cfg, r->cfg, &r->changes, &r->problems);
 	if (rc == 0)
-		rc = mr_config_same_plugins(&r->cfg, r->spec.cfg->loaded, &r->problems);
-	r->cfg.loaded = r->spec.cfg->loaded;
+		rc = mr_config_same_plugins(r->cfg, r->spec.cfg->loaded, &r->problems);
+	r->cfg->loaded = r->spec.cfg->loaded;
 	if (rc == 0)
-		rc = mr_plan_build(&r->cfg, r->spec.host, r->spec.name, &r->plan, &r->problems);
+		rc = mr_plan_build(r->cfg, r->spec.host, r->spec.name, &r->plan, &r->problems);
 	if (rc == 0)
-		rc = mr_setup_tables_fit(&r->cfg, r->before, &r->plan, &r->problems);
+		rc = mr_setup_tables_fit(r->cfg, r->before, &r->plan, &r->problems);
 	if (rc == 0)
-		rc = mr_setup_tables_build(&r->cfg, &r->plan, &r->tables, &r->problems);
+		rc = mr_setup_tables_build(r->cfg, &r->plan, &r->tables, &r->problems);
 	if (rc < 0 && r->problems.count == 0)
 		mr_problem_add(&r->problems, 0, "", "", "%s", strerror(-rc));
 	mr_store_release(&r->done, 1);
@@ -53,6 +54,11 @@ static int start_reading(struct mr_setup_reload *r, const struct mr_plan *before
 
 	if (reading == NULL)
 		return -ENOMEM;
+	reading->cfg = calloc(1, sizeof(*reading->cfg));
+	if (reading->cfg == NULL) {
+		free(reading);
+		return -ENOMEM;
+	}
 	reading->spec = r->spec;
 	reading->before = before_plan;
 	/* Signals are the control thread's. */
@@ -60,17 +66,26 @@ static int start_reading(struct mr_setup_reload *r, const struct mr_plan *before
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&r->thread, NULL, read_main, reading);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc != 0)
+	if (rc != 0) {
+		free(reading->cfg);
 		free(reading);
-	else
+	} else {
 		r->reading = reading;
+	}
 	return -rc;
+}
+
+static void free_config(struct mr_config *cfg)
+{
+	if (cfg != NULL)
+		mr_config_free(cfg);
+	free(cfg);
 }
 
 static void end_reading(struct mr_setup_reload *r)
 {
 	pthread_join(r->thread, NULL);
-	mr_config_free(&r->reading->cfg);
+	free_config(r->reading->cfg);
 	mr_setup_tables_free(&r->reading->tables);
 	free(r->reading);
 	r->reading = NULL;
@@ -107,13 +122,38 @@ static void say_problems(struct mr_report_reload *a, const struct mr_problems *p
 	}
 }
 
+static void tell(const struct mr_setup_reload *r, const struct mr_setup_reload_told *told)
+{
+	const struct mr_report_reload *a = &r->answer;
+	uint32_t kept = r->changes.count;
+	char more[64];
+
+	if (kept > MR_CONFIG_CHANGES_MAX)
+		kept = MR_CONFIG_CHANGES_MAX;
+	for (uint32_t i = 0; !a->refused && i < kept; i++)
+		told->change(told->ctx, &r->changes.c[i]);
+	if (!a->refused && r->changes.count > kept) {
+		snprintf(more, sizeof(more), "and %u more keys changed", r->changes.count - kept);
+		told->sentence(told->ctx, more);
+	}
+	for (uint32_t i = 0; i < a->sentences_count; i++)
+		told->sentence(told->ctx, a->sentences[i]);
+	if (a->refused)
+		told->end(
+			told->ctx, MR_SETUP_RELOAD_REFUSED, "reload refused: nothing was changed");
+	else if (a->failed)
+		told->end(told->ctx, MR_SETUP_RELOAD_UNTAKEN,
+			"reload failed: what was read is in force, but not with all workers");
+	else
+		told->end(told->ctx, MR_SETUP_RELOADED, "reloaded");
+}
+
 /* Ends the reload: what was said, or that it is done, is its answer. */
-static void finish(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+static void finish(struct mr_setup *s, const struct mr_setup_reload_told *told)
 {
 	struct mr_setup_reload *r = &s->reload;
 	struct mr_report_reload *a = &r->answer;
 	bool published = r->state == MR_SETUP_RELOAD_TAKING, said;
-	const char *done = "reloaded";
 
 	r->state = MR_SETUP_RELOAD_NONE;
 	pthread_mutex_lock(&r->lock);
@@ -122,16 +162,9 @@ static void finish(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
 	a->failed = said && published;
 	a->pending = false;
 	pthread_mutex_unlock(&r->lock);
-	/* Only this thread writes what is read here. */
-	if (tell == NULL)
-		return;
-	for (uint32_t i = 0; i < a->sentences_count; i++)
-		tell(ctx, a->sentences[i]);
-	if (a->refused)
-		done = "reload refused: nothing was changed";
-	else if (a->failed)
-		done = "reload failed: what was read is in force, but not with all workers";
-	tell(ctx, done);
+	/* Only this thread writes what is read there. */
+	if (told != NULL)
+		tell(r, told);
 }
 
 static void watch(void *s)
@@ -167,7 +200,26 @@ static int taken(const struct mr_setup *s, struct mr_err *err)
 	return rc;
 }
 
-static void turn_reading(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+/* What the kernels were told to take is what the next reload is compared with. */
+static void put_in_force(struct mr_setup *s, struct mr_setup_reading *reading)
+{
+	struct mr_setup_reload *r = &s->reload;
+	struct mr_config *before = r->kept;
+
+	mr_setup_take_limits(s, &reading->plan);
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
+		mr_setup_lane_limit(s, i, &reading->plan.lanes[i]);
+	mr_setup_log_levels(&reading->plan);
+	r->changes = reading->changes;
+	r->kept = reading->cfg;
+	reading->cfg = NULL;
+	pthread_mutex_lock(&r->lock);
+	r->spec.cfg = r->kept;
+	pthread_mutex_unlock(&r->lock);
+	free_config(before);
+}
+
+static void turn_reading(struct mr_setup *s, const struct mr_setup_reload_told *told)
 {
 	struct mr_setup_reload *r = &s->reload;
 	struct mr_err err = {0};
@@ -184,44 +236,46 @@ static void turn_reading(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
 		say(&r->answer, "%s", err.msg);
 		pthread_mutex_unlock(&r->lock);
 	}
+	if (rc == 0)
+		put_in_force(s, r->reading);
 	end_reading(r);
 	if (rc < 0) {
-		finish(s, tell, ctx);
+		finish(s, told);
 		return;
 	}
 	r->state = MR_SETUP_RELOAD_TAKING;
 	r->since_ns = mr_clock_ns();
 }
 
-static void turn_taking(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+static void turn_taking(struct mr_setup *s, const struct mr_setup_reload_told *told)
 {
 	struct mr_setup_reload *r = &s->reload;
 	uint64_t waited_ns = mr_clock_ns() - r->since_ns;
 	struct mr_err err = {0};
 	int rc = taken(s, &err);
 
-	if (rc < 0 && (s->plan->driver_ms == 0 || waited_ns < s->plan->driver_ms * 1000000ull))
+	if (rc < 0 && (s->driver_ms == 0 || waited_ns < s->driver_ms * 1000000ull))
 		return;
 	if (rc < 0) {
 		pthread_mutex_lock(&r->lock);
 		say(&r->answer, "%s", err.msg);
 		pthread_mutex_unlock(&r->lock);
 	}
-	finish(s, tell, ctx);
+	finish(s, told);
 }
 
-void mr_setup_reload_turn(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+void mr_setup_reload_turn(struct mr_setup *s, const struct mr_setup_reload_told *told)
 {
 	struct mr_setup_reload *r = &s->reload;
 	bool asked;
 	int rc;
 
 	if (r->state == MR_SETUP_RELOAD_READING) {
-		turn_reading(s, tell, ctx);
+		turn_reading(s, told);
 		return;
 	}
 	if (r->state == MR_SETUP_RELOAD_TAKING) {
-		turn_taking(s, tell, ctx);
+		turn_taking(s, told);
 		return;
 	}
 	pthread_mutex_lock(&r->lock);
@@ -233,7 +287,7 @@ void mr_setup_reload_turn(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
 	if (asked)
 		r->state = MR_SETUP_RELOAD_READING;
 	if (rc < 0)
-		finish(s, tell, ctx);
+		finish(s, told);
 }
 
 int mr_setup_reload_ask(struct mr_setup *s, uint64_t *ret_ticket)
@@ -270,6 +324,13 @@ void mr_setup_reload_init(struct mr_setup *s)
 	pthread_mutex_init(&s->reload.lock, NULL);
 }
 
+void mr_setup_reload_fini(struct mr_setup *s)
+{
+	/* A thread that is still reading compares with it, and goes with the process. */
+	if (s->reload.reading == NULL)
+		free_config(s->reload.kept);
+}
+
 void mr_setup_reload_allow(struct mr_setup *s, const struct mr_setup_reload_spec *spec)
 {
 	pthread_mutex_lock(&s->reload.lock);
@@ -288,7 +349,7 @@ void mr_setup_reload_end(struct mr_setup *s)
 		say(&r->answer, "the instance '%s' stops", s->plan->name);
 	pthread_mutex_unlock(&r->lock);
 	if (r->answer.pending)
-		finish(s, NULL, NULL);
+		finish(s, NULL);
 }
 
 void mr_setup_reload_join(struct mr_setup *s, const uint32_t *fast)

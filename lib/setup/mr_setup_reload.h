@@ -7,9 +7,11 @@
  *          is under way               that is wrong       has not taken it within driver_ms
  *
  * The whole file is judged as at the start. What can change while packets move are the
- * stages' parameters and the tables that they load from files; any other key that changed, and any
- * mistake, refuses all of it, and what was in force stays so. No packet is lost or meets half of a
- * change: each slot is worked by one generation of all of its lane's stages.
+ * stages' parameters, the tables that they load from files, a match that is a stage, limits of time
+ * and the log's level (mr_config_compare); any other key that changed, and any mistake, refuses
+ * all of it, and what was in force stays so. No packet is lost or meets half of a change: each
+ * slot is worked by one generation of all of its lane's stages. A lane takes its limits as it next
+ * publishes.
  *
  * Reading takes as long as the files are large, so it has a thread of its own, which looks at
  * nothing that runs; the control thread goes on to beat and hands the kernels what was read.
@@ -35,10 +37,22 @@ void mr_setup_reload_allow(struct mr_setup *s, const struct mr_setup_reload_spec
 /* mr_setup_reload_ask: -EBUSY one is under way; -ENOTSUP this program does not, or it stops. */
 MR_MUST_USE int mr_setup_reload_ask(struct mr_setup *s, uint64_t *ret_ticket);
 
-/*
- * mr_setup_reload_turn goes on with a reload, if there is one; call it as often as the watch.
- * When one ends, its sentences are told, or one that it was done.
+enum mr_setup_reloaded {
+	MR_SETUP_RELOADED,       /* all of it is in force */
+	MR_SETUP_RELOAD_REFUSED, /* nothing was changed */
+	MR_SETUP_RELOAD_UNTAKEN, /* in force, but not with all workers */
+};
+
+/* Who is told when a reload ends, in this order: each key that changed or what was wrong, the end.
  */
-void mr_setup_reload_turn(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
+struct mr_setup_reload_told {
+	void (*change)(void *ctx, const struct mr_config_change *change);
+	mr_setup_tell *sentence;
+	void (*end)(void *ctx, enum mr_setup_reloaded what, const char *sentence);
+	void *ctx;
+};
+
+/* mr_setup_reload_turn goes on with a reload, if there is one; call it as often as the watch. */
+void mr_setup_reload_turn(struct mr_setup *s, const struct mr_setup_reload_told *told);
 
 #endif

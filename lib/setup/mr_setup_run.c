@@ -20,11 +20,27 @@ static void watch_links(struct mr_setup *s, uint32_t port, bool up)
 				mr_store_relaxed(&s->lanes[i].lane->tx.q[t].link_down, !up);
 }
 
-static uint32_t stall_ms(const struct mr_plan *plan, uint32_t device)
+static uint32_t stall_ms(const struct mr_setup *s, uint32_t device)
 {
-	if (plan->stall_ms != 0)
-		return plan->stall_ms;
-	return plan->devices[device].sim ? STALL_MS_SIM : STALL_MS;
+	if (s->stall_ms != 0)
+		return s->stall_ms;
+	return s->plan->devices[device].sim ? STALL_MS_SIM : STALL_MS;
+}
+
+void mr_setup_take_limits(struct mr_setup *s, const struct mr_plan *plan)
+{
+	s->drain_ms = plan->drain_ms;
+	s->stall_ms = plan->stall_ms;
+	s->driver_ms = plan->driver_ms;
+	/* A device that seems lost was given less, and the run ends. */
+	for (uint32_t i = 0; s->seen == MR_SETUP_OK && i < plan->devices_count; i++)
+		if (s->devices[i].gpu != NULL)
+			mr_gpu_set_driver_ms(s->devices[i].gpu, plan->driver_ms);
+}
+
+uint32_t mr_setup_drain_ms(const struct mr_setup *s)
+{
+	return s->drain_ms;
 }
 
 static enum mr_setup_event look(struct mr_setup *s, struct mr_err *err)
@@ -37,7 +53,7 @@ static enum mr_setup_event look(struct mr_setup *s, struct mr_err *err)
 
 		if (d->lanes == 0)
 			continue;
-		health = mr_gpu_watch(d->gpu, stall_ms(s->plan, i), err);
+		health = mr_gpu_watch(d->gpu, stall_ms(s, i), err);
 		mr_store_relaxed(&d->health, health);
 		if (health == MR_GPU_STALLED)
 			return MR_SETUP_GPU_STALLED;

@@ -10,12 +10,15 @@ import os
 import pathlib
 import pty
 import signal
+import socket
 import struct
 import sys
 import threading
 import time
 
-from harness import CONFIG, FAILURE, PATIENCE, WAIT_S, case, check, check_equal, config, lane, main
+from harness import (
+    CONFIG, FAILURE, GPU, PATIENCE, UNDRAINED, WAIT_S, Skipped, case, check, check_equal, config, lane, main,
+)  # fmt: skip
 
 FLOOD = "net_null0,size=64,copy=0"
 OTHER = "net_null1,size=64,copy=0"
@@ -155,6 +158,158 @@ def tables_change_under_full_load_and_a_bad_one_leaves_the_old_in_force(s):
     counters = r.stage("l0", "filter")
     check_equal(counters["permitted"], r.lane()["tx_packets"], "permitted")
     check_equal(counters["denied"], r.drops()["gpu_drop_policy"], "denied")
+
+
+def stuck(timeout_us, drain_ms=60000, level="info", **keys):
+    """A flood to a port that nobody receives from."""
+    ln = lane("l0", "p0", "p1", ["l2swap"], batch={"packets": 8}, tx_timeout_us=timeout_us, **keys)
+    ports = {"p0": FLOOD, "p1": "net_ring0"}
+    return config(ports, [ln], drain_ms=drain_ms, log={"level": level})
+
+
+@case
+def limits_change_under_load_and_a_file_with_one_mistake_changes_none(s):
+    run = s.start(stuck(0)).until_running()
+
+    def stalled():
+        ln = json.loads(s.command("stats", "--json", "--name", run.name).stdout)["lanes"][0]
+        return ln["drops"]["tx_drop_stalled"]
+
+    def stands(what):
+        time.sleep(0.2)  # a lane takes its limits with the counters that it publishes
+        before = stalled()
+        time.sleep(0.3)
+        check_equal(stalled(), before, what)
+
+    stands("packets that wait for ever, dropped")
+    change(s, run, stuck(1000, slots=4))
+    r = reload(s, run)
+    check_equal(r.status, CONFIG, r.told())
+    stands("dropped by a limit that was refused")
+    change(s, run, stuck(1000))
+    check_equal(reload(s, run).status, 0, "reload")
+    told(run, "millrace: lanes[0].tx_timeout_us: was '0', is '1000'")
+    end = time.monotonic() + WAIT_S
+    before = stalled()
+    while stalled() == before:
+        check(time.monotonic() < end, "nothing is dropped by the new limit")
+    # What is in force now is what the next one changes.
+    change(s, run, stuck(0, drain_ms=100))
+    check_equal(reload(s, run).status, 0, "reload")
+    told(run, "millrace: lanes[0].tx_timeout_us: was '1000', is '0'")
+    told(run, "millrace: stop.drain_ms: was '60000', is '100'")
+    stands("packets that wait for ever again, dropped")
+    check_equal(reload(s, run).status, 0, "reload without a change")
+    check_equal(run.stderr().count(", is "), 3, "changes that were told")
+    at = run.signal()
+    r = run.wait(UNDRAINED, "signal")
+    check(time.monotonic() - at < 10 * PATIENCE, "drained by the limit of the start")
+    check_equal(set(r.drops()), {"tx_drop_stalled"}, "drops")
+
+
+@case
+def the_limit_of_a_stall_changes_while_a_worker_stands_still(s):
+    cfg = flood("drop", kernel={"stall_ms": 90000})
+    cfg["devices"][0]["device"] = "sim,fault=stall@0:300"
+    run = s.start(cfg).until_running()
+    time.sleep(0.5 * PATIENCE)
+    cfg["kernel"]["stall_ms"] = 500
+    change(s, run, cfg)
+    at = time.monotonic()
+    r = reload(s, run)
+    check_equal(r.status, FAILURE, r.told())
+    r = run.wait(GPU, "gpu_stalled")
+    check(time.monotonic() - at < 20 * PATIENCE, "stalled by the limit of the start")
+
+
+@case
+def the_log_says_as_much_as_the_configuration_says_now(s):
+    words = "Closing null ethdev"  # that driver's, level info
+    for before, now, wanted in (("info", "debug", True), ("debug", "error", False)):
+        run = s.start(stuck(1000, level=before)).until_running()
+        change(s, run, stuck(1000, level=now))
+        r = reload(s, run)
+        check_equal(r.status, 0, r.told())
+        told(run, f"millrace: log.level: was '{before}', is '{now}'")
+        check_equal(words in stopped(run).stderr, wanted, f"told at {now}")
+
+
+def matched(ports):
+    lanes = [lane("l0", "p0", "p1", ["l2swap"], match={"dst_port": ports})]
+    device = "net_pcap0,rx_pcap=in.pcap,infinite_rx=1"
+    return config({"p0": {"device": device, "steering": "software"}, "p1": OTHER}, lanes)
+
+
+@case
+def a_match_by_software_changes_under_full_load(s):
+    s.pcap("in.pcap", [udp(1000 + i) for i in range(64)])
+    run = s.start(matched("1000-1063")).until_running()
+
+    def unmatched():
+        ln = json.loads(s.command("stats", "--json", "--name", run.name).stdout)["lanes"][0]
+        return ln["drops"]["gpu_drop_unmatched"]
+
+    for ports, dropped in (("1000-1031", True), ("1000-1063", False)):
+        check_equal(unmatched() > 0, not dropped, "dropped before")
+        change(s, run, matched(ports))
+        r = reload(s, run)
+        check_equal(r.status, 0, r.told())
+        time.sleep(0.2)  # until what was worked before is published
+        before = unmatched()
+        time.sleep(0.3)
+        check_equal(unmatched() > before, dropped, f"drops more with {ports}")
+    none = matched("1000-1063")
+    del none["lanes"][0]["match"]
+    change(s, run, none)
+    check("lanes[0].match: cannot change" in reload(s, run).stderr, "a chain without match")
+    check_equal(set(stopped(run).drops()), {"gpu_drop_unmatched"}, "drops")
+
+
+@case
+def changes_are_records_of_the_journal_with_fields(s):
+    if os.geteuid() != 0:
+        raise Skipped("only root can put a socket in the journal's place")
+    place = s.path / "systemd" / "journal"
+    place.mkdir(parents=True)
+    journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    journal.bind(str(place / "socket"))
+    journal.settimeout(WAIT_S)
+    under = ["unshare", "-m", "sh", "-c", f"mount --bind {s.path} /run && "
+        'JOURNAL_STREAM=$(stat -Lc %d:%i /dev/fd/2) exec "$@"', "sh"]  # fmt: skip
+    run = s.start(flood("drop"), prefix=under).until_running()
+
+    def record():
+        return dict(line.split("=", 1) for line in journal.recv(4096).decode().splitlines())
+
+    change(s, run, flood("send", tx_timeout_us=5))
+    check_equal(reload(s, run).status, 0, "reload")
+    for key, before, now in (
+        ("lanes[0].tx_timeout_us", "1000", "5"),
+        ("lanes[0].stages[0].params", "action=drop port=1", "action=send port=1"),
+    ):
+        wanted = {
+            "MESSAGE": f"{key}: was '{before}', is '{now}'",
+            "PRIORITY": "6",
+            "SYSLOG_IDENTIFIER": "millrace",
+            "MILLRACE_EVENT": "reload_key",
+            "MILLRACE_INSTANCE": run.name,
+            "MILLRACE_KEY": key,
+            "MILLRACE_BEFORE": before,
+            "MILLRACE_NOW": now,
+        }
+        check_equal(record(), wanted, f"record of {key}")
+    done = record()
+    check_equal((done["MILLRACE_EVENT"], done["MILLRACE_RESULT"]), ("reload", "done"), f"{done}")
+    change(s, run, flood("drop", slots=8))
+    check_equal(reload(s, run).status, CONFIG, "reload")
+    refused = record()
+    check_equal(refused["MILLRACE_RESULT"], "refused", f"{refused}")
+    check("reload" not in run.stderr(), f"told twice: {run.stderr()}")
+    # A journal that takes nothing is not waited for, and the sentence is not lost.
+    journal.close()
+    check_equal(reload(s, run).status, CONFIG, "reload")
+    told(run, "millrace: reload refused: nothing was changed")
+    stopped(run)
 
 
 @case

@@ -428,8 +428,6 @@ static void every_change_that_has_to_wait_is_named_at_its_line(void **state)
 		const char *was, *is, *key;
 		uint32_t line;
 	} change[] = {
-		{"policy", "runt", NULL, 0},
-		{", params: {reason: policy}", "", NULL, 0},
 		{"any", "3", "lanes[0].core", 9},
 		{"region: 64MiB", "region: 1GiB", "devices[0].region", 2},
 		{"net_null0", "net_null7", "ports[0].device", 4},
@@ -442,15 +440,15 @@ static void every_change_that_has_to_wait_is_named_at_its_line(void **state)
 		{"packets: 64", "packets: 32", "lanes[0].batch.packets", 12},
 		{"batch: {packets: 64}", "slots: 64", NULL, 0}, /* both are the defaults */
 		{"use: drop", "use: l2swap", "lanes[0].stages[0].use", 13},
-		/* Rules of a NIC are not made anew, and no stage comes or goes. */
+		/* Rules of a NIC are made one by one, so a frame would meet half of a change. */
 		{"vlan: 5", "vlan: 6", "lanes[0].match", 14},
 		{"vlan: 5", "src_port: 5", "lanes[0].match", 14},
 		{"vlan: 5", "vlan: 5, src_port: 5", "lanes[0].match", 14},
 		{"match: {vlan: 5}", "slots: 64", "lanes[0].match", 6},
 		{"-v", "-w", "eal.args", 15},
 		{"eal: {args: [-v]}", "name: x", "name", 15},
-		{"info", "debug", "log.level", 16},
 	};
+	static struct mr_config_changes changes;
 	struct mr_config before, now;
 
 	(void)state;
@@ -462,12 +460,76 @@ static void every_change_that_has_to_wait_is_named_at_its_line(void **state)
 		snprintf(other, sizeof(other), "%.*s%s%s", (int)(at - text), text, change[i].is,
 			at + strlen(change[i].was));
 		assert_int_equal(parse(other, &now), 0);
-		if (mr_config_compare(&before, &now, &problems) !=
-			(change[i].key != NULL ? -EINVAL : 0))
-			fail_msg("row %zu: %u problems", i, problems.count);
+		if (mr_config_compare(&before, &now, &changes, &problems) !=
+				(change[i].key != NULL ? -EINVAL : 0) ||
+			changes.count != 0)
+			fail_msg("row %zu: %u problems, %u changes", i, problems.count,
+				changes.count);
 		if (change[i].key != NULL) {
 			assert_string_equal(problems.p[0].key, change[i].key);
 			assert_int_equal(problems.p[0].line, change[i].line);
+		}
+		mr_config_free(&now);
+	}
+	mr_config_free(&before);
+}
+
+static void changes_that_need_not_wait_are_told_with_what_was_and_is(void **state)
+{
+	static const char text[] = "devices: [{name: g0, device: sim}]\n"
+				   "ports: [{name: p0, device: net_null0, steering: software}]\n"
+				   "lanes:\n"
+				   "  - name: l0\n"
+				   "    rx: {port: p0, queue: 0}\n"
+				   "    tx: [{port: p0, queue: 0}]\n"
+				   "    core: any\n"
+				   "    device: g0\n"
+				   "    path: [direct]\n"
+				   "    batch: {timeout_us: 30}\n"
+				   "    tx_timeout_us: 0\n"
+				   "    stages: [{use: drop, params: {reason: policy}}]\n"
+				   "    match: {vlan: 5, src_port: 7}\n"
+				   "stop: {drain_ms: 5}\n"
+				   "kernel: {stall_ms: 900, driver_ms: 8}\nlog: {level: info}\n";
+	static const struct {
+		const char *was, *is, *key, *before, *now; /* key NULL: it is refused */
+	} change[] = {
+		{"timeout_us: 30", "timeout_us: 1000000", "lanes[0].batch.timeout_us", "30",
+			"1000000"},
+		{"tx_timeout_us: 0", "tx_timeout_us: 7", "lanes[0].tx_timeout_us", "0", "7"},
+		{"drain_ms: 5", "drain_ms: 6", "stop.drain_ms", "5", "6"},
+		{"drain_ms: 5", "drain_ms: 500", "stop.drain_ms", "5", "500"},
+		{"stall_ms: 900, ", "", "kernel.stall_ms", "900", "0"},
+		{"driver_ms: 8", "driver_ms: 0", "kernel.driver_ms", "8", "0"},
+		{"info", "debug", "log.level", "info", "debug"},
+		{"policy", "runt", "lanes[0].stages[0].params", "reason=policy", "reason=runt"},
+		{", params: {reason: policy}", "", "lanes[0].stages[0].params", "reason=policy",
+			""},
+		{"vlan: 5", "vlan: 6", "lanes[0].match", "vlan=5 src_port=7", "vlan=6 src_port=7"},
+		/* No stage comes or goes. */
+		{"{vlan: 5, src_port: 7}", "{}", NULL, NULL, NULL},
+		{", steering: software", "", NULL, NULL, NULL},
+	};
+	static struct mr_config_changes changes;
+	struct mr_config before, now;
+
+	(void)state;
+	assert_int_equal(parse(text, &before), 0);
+	for (size_t i = 0; i < MR_ARRAY_LEN(change); i++) {
+		const char *at = strstr(text, change[i].was);
+		char other[sizeof(text) + 128];
+
+		snprintf(other, sizeof(other), "%.*s%s%s", (int)(at - text), text, change[i].is,
+			at + strlen(change[i].was));
+		assert_int_equal(parse(other, &now), 0);
+		if (mr_config_compare(&before, &now, &changes, &problems) !=
+			(change[i].key != NULL ? 0 : -EINVAL))
+			fail_msg("row %zu: %u problems", i, problems.count);
+		assert_int_equal(changes.count, change[i].key != NULL);
+		if (change[i].key != NULL) {
+			assert_string_equal(changes.c[0].key, change[i].key);
+			assert_string_equal(changes.c[0].before, change[i].before);
+			assert_string_equal(changes.c[0].now, change[i].now);
 		}
 		mr_config_free(&now);
 	}
@@ -489,6 +551,7 @@ int main(void)
 		cmocka_unit_test(free_accepts_zeroed_and_half_filled),
 		cmocka_unit_test(rows_are_sound),
 		cmocka_unit_test(every_change_that_has_to_wait_is_named_at_its_line),
+		cmocka_unit_test(changes_that_need_not_wait_are_told_with_what_was_and_is),
 		cmocka_unit_test(the_manuals_have_every_key_with_its_default),
 	};
 

@@ -747,6 +747,37 @@ static void a_port_that_recovers_gets_what_waited_in_order(void **state)
 	assert_balanced(w);
 }
 
+static void limits_that_are_given_are_in_force_once_the_lane_publishes(void **state)
+{
+	struct world *w = *state;
+
+	w->l->publish_tsc = 50;
+	fill_out(0);
+	send_frames(8);
+	mr_rx_poll(&w->l->rx, 1);
+	finish(w, 0, NULL, NULL);
+	mr_tx_poll(&w->l->tx, 100);
+	assert_int_equal(mr_lane_keep(w->l, 100, 0), 100);
+	assert_int_equal(w->l->tx.timeout_tsc, TX_TIMEOUT);
+	mr_lane_limit(w->l, 77, 0);
+	assert_int_equal(mr_lane_keep(w->l, 149, 100), 100);
+	assert_int_equal(w->l->tx.timeout_tsc, TX_TIMEOUT);
+	assert_int_equal(mr_lane_keep(w->l, 150, 100), 150);
+	assert_int_equal(w->l->rx.timeout_tsc, 77);
+	/* What waits already does so for ever now, and then by another limit. */
+	mr_tx_poll(&w->l->tx, 100 + 10 * TX_TIMEOUT);
+	assert_int_equal(w->l->tx.waiting, 8);
+	mr_lane_limit(w->l, 78, 2 * TX_TIMEOUT);
+	mr_lane_limit(w->l, 79, 3 * TX_TIMEOUT);
+	assert_int_equal(mr_lane_keep(w->l, 300, 200), 300);
+	assert_int_equal(w->l->rx.timeout_tsc, 79);
+	mr_tx_poll(&w->l->tx, 100 + 3 * TX_TIMEOUT - 1);
+	assert_int_equal(w->l->tx.waiting, 8);
+	mr_tx_poll(&w->l->tx, 100 + 3 * TX_TIMEOUT);
+	assert_int_equal(counter(w, MR_C_tx_drop_stalled), 8);
+	assert_balanced(w);
+}
+
 static void a_full_backlog_holds_the_slot_at_its_cursor(void **state)
 {
 	struct world *w = *state;
@@ -921,6 +952,7 @@ int main(void)
 		CASE(split_frames_that_are_not_as_they_should_be_are_dropped_whole),
 		CASE(a_stalled_port_loses_by_name_and_the_other_goes_on),
 		CASE(a_port_that_recovers_gets_what_waited_in_order),
+		CASE(limits_that_are_given_are_in_force_once_the_lane_publishes),
 		CASE(a_full_backlog_holds_the_slot_at_its_cursor),
 		CASE(a_port_without_link_loses_at_once_by_name),
 		CASE(without_a_timeout_a_packet_waits_for_ever),

@@ -434,17 +434,13 @@ static void spoil_serve_and_lanes(void)
 	lanes_hang = true;
 }
 
-static void tell_nobody(void *ctx, const char *sentence)
-{
-	(void)ctx;
-	(void)sentence;
-}
-
 /* In a child: a stop while a reload reads what does not come; what does not hold, or 0. */
 static int stop_while_reading(bool fast_too)
 {
 	static struct mr_config cfg;
 	static struct mr_report_reload answer;
+	/* Nothing of it ends before the stop, which tells nobody. */
+	const struct mr_setup_reload_told told = {0};
 	struct mr_setup *s = NULL;
 	struct mr_err err = {0};
 	uint32_t fast = fast_too;
@@ -456,7 +452,7 @@ static int stop_while_reading(bool fast_too)
 	mr_setup_reload_allow(s, &(struct mr_setup_reload_spec){"on-nfs.yaml", &cfg, NULL, NULL});
 	if (mr_setup_reload_ask(s, &ticket) != 0)
 		return 2;
-	mr_setup_reload_turn(s, tell_nobody, NULL);
+	mr_setup_reload_turn(s, &told);
 	while (mr_load_acquire(&storage_asked) == 0)
 		usleep(1000);
 	began = mr_clock_ns();

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_cmd_journal - changes of state as records with fields, where stderr is systemd's journal.
+ *
+ *     MILLRACE_EVENT     what happened: "reload_key", "reload"
+ *     MILLRACE_INSTANCE  whose it is
+ *     and what mr_journal_record is given
+ *
+ * Anywhere else, and where the journal does not take a record at once, the sentence alone is
+ * written to stderr by who asked.
+ *
+ * Thread   any; it keeps nothing.
+ * Source   systemd.exec(5) $JOURNAL_STREAM; the journal's native protocol
+ *          (systemd.io/JOURNAL_NATIVE_PROTOCOL); systemd.journal-fields(7)
+ */
+#ifndef MR_CMD_JOURNAL_H
+#define MR_CMD_JOURNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A field's name is upper case letters, digits and '_'; its text is one line. */
+struct mr_journal_field {
+	const char *name, *text;
+};
+
+/*
+ * mr_journal_record sends a record and does not wait. false: there is no journal or it did not
+ * take it.
+ */
+bool mr_journal_record(const char *event, const char *instance, const char *sentence,
+	const struct mr_journal_field *fields, size_t count);
+
+#endif
