@@ -258,7 +258,7 @@ static void reload(struct mr_setup *s, struct log *log)
 
 	if (mr_load_relaxed(&mr_cmd_reload_wanted) != 0) {
 		mr_store_relaxed(&mr_cmd_reload_wanted, 0);
-		if (mr_setup_reload_ask(s, &ticket) < 0)
+		if (mr_setup_reload_ask(s, false, &ticket) < 0)
 			note(log, "a reload is under way, so there is no second one");
 	}
 	mr_setup_reload_turn(s, &told);

@@ -98,7 +98,8 @@ uint32_t mr_setup_drain_ms(const struct mr_setup *s);
  * drain (the device is gone). Returns 0 when every lane drained, -EBUSY when
  * packets were left in flight or a kernel stays, -ETIME when a lane's thread did not end:
  * then only the process's end frees what it holds. Devices and ports are watched meanwhile;
- * with anything but a port lost the drain ends (mr_setup_seen).
+ * with anything but a port lost the drain ends (mr_setup_seen). Who asked for a reload, and has
+ * yet to hear what came of it, is let do so for at most five seconds after that was known.
  */
 MR_MUST_USE int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast,
 	bool fail_closed, struct mr_err *err);

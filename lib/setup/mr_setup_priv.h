@@ -65,13 +65,15 @@ struct mr_setup_reload {
 	struct mr_setup_reload_spec spec;
 	bool allowed;
 	struct mr_report_reload answer; /* pending from ask on */
+	bool awaited;                   /* somebody has yet to hear the answer, and fetches it */
 	/* The control thread's own. */
 	struct mr_config *kept;           /* what the last reload put in force; NULL: none did */
 	struct mr_config_changes changes; /* of the one that is being taken */
 	enum mr_setup_reload_state state;
 	pthread_t thread;
 	struct mr_setup_reading *reading;
-	uint64_t since_ns; /* when the kernels were told */
+	uint64_t since_ns;    /* when the kernels were told */
+	uint64_t answered_ns; /* when the last one ended */
 };
 
 struct mr_setup_map {
@@ -164,6 +166,9 @@ void mr_setup_reload_fini(struct mr_setup *s);
 void mr_setup_reload_answer(struct mr_setup *s, struct mr_report_reload *ret_answer);
 void mr_setup_reload_end(struct mr_setup *s);
 void mr_setup_reload_join(struct mr_setup *s, const uint32_t *fast);
+void mr_setup_reload_heard(struct mr_setup *s, uint64_t ticket);
+/* Lets who asked hear the answer before the process ends, for a short while. */
+void mr_setup_reload_let_hear(struct mr_setup *s, const uint32_t *fast);
 
 /* Packet memory as steps of bring-up; mr_setup_memory.c. */
 MR_MUST_USE int mr_setup_regions_up(struct mr_setup *s, struct mr_err *err);

@@ -11,6 +11,8 @@
 
 /* At a stop a file that is still being read is waited for so long. */
 #define READ_MS 2000u
+/* Who asked looks every 50 ms, and by a new connection each time. */
+#define HEAR_MS 5000u
 
 /* What the reading thread fills; it is the control thread's again once done is set. */
 struct mr_setup_reading {
@@ -162,6 +164,7 @@ static void finish(struct mr_setup *s, const struct mr_setup_reload_told *told)
 	a->failed = said && published;
 	a->pending = false;
 	pthread_mutex_unlock(&r->lock);
+	r->answered_ns = mr_clock_ns();
 	/* Only this thread writes what is read there. */
 	if (told != NULL)
 		tell(r, told);
@@ -290,7 +293,7 @@ void mr_setup_reload_turn(struct mr_setup *s, const struct mr_setup_reload_told 
 		finish(s, told);
 }
 
-int mr_setup_reload_ask(struct mr_setup *s, uint64_t *ret_ticket)
+int mr_setup_reload_ask(struct mr_setup *s, bool awaited, uint64_t *ret_ticket)
 {
 	struct mr_setup_reload *r = &s->reload;
 	int rc = 0;
@@ -303,6 +306,7 @@ int mr_setup_reload_ask(struct mr_setup *s, uint64_t *ret_ticket)
 	if (rc == 0) {
 		r->answer.ticket++;
 		r->answer.pending = true;
+		r->awaited = awaited;
 		r->answer.refused = false;
 		r->answer.failed = false;
 		r->answer.sentences_count = 0;
@@ -317,6 +321,35 @@ void mr_setup_reload_answer(struct mr_setup *s, struct mr_report_reload *ret_ans
 	pthread_mutex_lock(&s->reload.lock);
 	*ret_answer = s->reload.answer;
 	pthread_mutex_unlock(&s->reload.lock);
+}
+
+void mr_setup_reload_heard(struct mr_setup *s, uint64_t ticket)
+{
+	struct mr_setup_reload *r = &s->reload;
+
+	pthread_mutex_lock(&r->lock);
+	if (ticket == r->answer.ticket && !r->answer.pending)
+		r->awaited = false;
+	pthread_mutex_unlock(&r->lock);
+}
+
+static bool is_awaited(struct mr_setup_reload *r)
+{
+	bool awaited;
+
+	pthread_mutex_lock(&r->lock);
+	awaited = r->awaited;
+	pthread_mutex_unlock(&r->lock);
+	return awaited;
+}
+
+void mr_setup_reload_let_hear(struct mr_setup *s, const uint32_t *fast)
+{
+	struct mr_setup_reload *r = &s->reload;
+
+	while (is_awaited(r) && mr_load_relaxed(fast) == 0 &&
+		mr_clock_ns() - r->answered_ns < HEAR_MS * 1000000ull)
+		usleep(1000);
 }
 
 void mr_setup_reload_init(struct mr_setup *s)

@@ -34,8 +34,11 @@ struct mr_setup_reload_spec {
 /* mr_setup_reload_allow makes reloads possible; without it they are refused. */
 void mr_setup_reload_allow(struct mr_setup *s, const struct mr_setup_reload_spec *spec);
 
-/* mr_setup_reload_ask: -EBUSY one is under way; -ENOTSUP this program does not, or it stops. */
-MR_MUST_USE int mr_setup_reload_ask(struct mr_setup *s, uint64_t *ret_ticket);
+/*
+ * mr_setup_reload_ask: -EBUSY one is under way; -ENOTSUP this program does not, or it stops.
+ * awaited: who asks fetches the answer by reports, and a stop gives it five seconds for that.
+ */
+MR_MUST_USE int mr_setup_reload_ask(struct mr_setup *s, bool awaited, uint64_t *ret_ticket);
 
 enum mr_setup_reloaded {
 	MR_SETUP_RELOADED,       /* all of it is in force */

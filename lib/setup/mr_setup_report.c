@@ -268,12 +268,17 @@ static void device(void *ctx, uint32_t i, struct mr_report_device *r)
 
 static bool reload(void *ctx, uint64_t *ret_ticket)
 {
-	return mr_setup_reload_ask(ctx, ret_ticket) == 0;
+	return mr_setup_reload_ask(ctx, true, ret_ticket) == 0;
 }
 
 static void reloaded(void *ctx, struct mr_report_reload *ret_answer)
 {
 	mr_setup_reload_answer(ctx, ret_answer);
+}
+
+static void heard(void *ctx, uint64_t ticket)
+{
+	mr_setup_reload_heard(ctx, ticket);
 }
 
 void mr_setup_source_init(struct mr_setup *s)
@@ -287,5 +292,6 @@ void mr_setup_source_init(struct mr_setup *s)
 		.port = port,
 		.device = device,
 		.reload = reload,
-		.reloaded = reloaded};
+		.reloaded = reloaded,
+		.heard = heard};
 }

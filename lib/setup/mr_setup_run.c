@@ -157,7 +157,7 @@ static int stop_devices(struct mr_setup *s, const uint32_t *fast, struct mr_err 
 	return rc;
 }
 
-int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
+static int stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
 	struct mr_err *err)
 {
 	struct mr_err why = {0};
@@ -182,4 +182,13 @@ int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, b
 		return mr_err_set(err, -EBUSY, "%.800s%sstopped with %" PRIu64 " packets in flight",
 			why.msg, why.msg[0] != '\0' ? "; " : "", left);
 	return rc < 0 ? mr_err_set(err, rc, "%s", why.msg) : 0;
+}
+
+int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
+	struct mr_err *err)
+{
+	int rc = stop(s, drain_ms, fast, fail_closed, err);
+
+	mr_setup_reload_let_hear(s, fast);
+	return rc;
 }

@@ -17,6 +17,7 @@
  *     /millrace/devices           names          /millrace/device,NAME
  *     /millrace/reload            asks for one   /millrace/reloaded     what came of it
  *     /millrace/refusal,TICKET,I  why it was refused
+ *     /millrace/heard,TICKET      says that all of it was heard
  *
  * A reply is a flat dict of numbers and strings, so that DPDK's own telemetry
  * clients can read it. Each holds the name it was asked for, since DPDK 22.11
@@ -120,6 +121,8 @@ struct mr_report_source {
 	/* Asks for a reload; false: one is under way, or there are none. NULL: there are none. */
 	bool (*reload)(void *ctx, uint64_t *ret_ticket);
 	void (*reloaded)(void *ctx, struct mr_report_reload *ret);
+	/* Who asked for that reload has heard what came of it. NULL: nobody is told. */
+	void (*heard)(void *ctx, uint64_t ticket);
 };
 
 /*

@@ -332,8 +332,8 @@ static int look_at_reload(
 			"instance '%s' was reloaded again before it said what came of this",
 			r->client->name);
 	snprintf(name, sizeof(name), "%llu", (unsigned long long)ticket);
-	if (r->rc != 0 || pending || (!refused && !failed))
-		return r->rc != 0 ? r->rc : pending;
+	if (r->rc != 0 || pending)
+		return r->rc != 0 ? r->rc : 1;
 	for (uint32_t i = 0; r->rc == 0 && i < sentences; i++) {
 		const char *text;
 
@@ -344,11 +344,16 @@ static int look_at_reload(
 	}
 	if (r->rc != 0)
 		return r->rc;
+	/* A run that ends waits for this, and all was heard where it does not any more. */
+	ask(r, MR_REPORT_CMD_HEARD, name, -1);
+	r->rc = 0;
+	if (!refused && !failed)
+		return 0;
 	if (failed)
 		return mr_err_set(err, -EIO,
 			"instance '%s' has the reload in force, but not with all of its workers",
 			r->client->name);
-	return mr_err_set(err, -EINVAL, "instance '%s' refused the reload and goes on as before",
+	return mr_err_set(err, -EINVAL, "instance '%s' refused the reload; nothing was changed",
 		r->client->name);
 }
 

@@ -295,6 +295,17 @@ static int answer_reloaded(const char *params, struct rte_tel_data *d)
 	return rc != 0 ? rc : add_number(d, "sentences", reload.sentences_count);
 }
 
+static int answer_heard(const char *params, struct rte_tel_data *d)
+{
+	int rc = rte_tel_data_start_dict(d);
+
+	if (params == NULL)
+		return -EINVAL;
+	if (served.src.heard != NULL)
+		served.src.heard(served.src.ctx, strtoull(params, NULL, 10));
+	return rc != 0 ? rc : add_string(d, "name", params);
+}
+
 static int answer_refusal(const char *params, struct rte_tel_data *d)
 {
 	struct mr_report_reload reload;
@@ -335,6 +346,8 @@ static const struct {
 	{MR_REPORT_CMD_RELOAD, "Reads the configuration again. No parameters", false,
 		answer_reload},
 	{MR_REPORT_CMD_RELOADED, "Returns the last reload. No parameters", false, answer_reloaded},
+	{MR_REPORT_CMD_HEARD, "Says that the answer was heard. Parameter: ticket", true,
+		answer_heard},
 	{MR_REPORT_CMD_REFUSAL, "Returns why it was refused. Parameters: ticket, number", true,
 		answer_refusal},
 };

@@ -30,6 +30,7 @@
 #define MR_REPORT_CMD_RELOAD "/millrace/reload"
 #define MR_REPORT_CMD_RELOADED "/millrace/reloaded"
 #define MR_REPORT_CMD_REFUSAL "/millrace/refusal"
+#define MR_REPORT_CMD_HEARD "/millrace/heard"
 
 #define MR_REPORT_PREFIX "millrace-" /* of DPDK's file prefix */
 #define MR_REPORT_CHUNK 127u         /* characters of a string in a reply */

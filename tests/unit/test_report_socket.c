@@ -90,6 +90,7 @@ struct reload_fixture {
 	struct fixture fx;
 	struct mr_report_reload answer;
 	uint32_t looks; /* before it is no more pending */
+	uint64_t heard; /* ticket */
 	bool busy;
 };
 
@@ -118,6 +119,14 @@ static void reload_look(void *ctx, struct mr_report_reload *ret)
 	pthread_mutex_unlock(&reloads_lock);
 }
 
+static void reload_heard(void *ctx, uint64_t ticket)
+{
+	(void)ctx;
+	pthread_mutex_lock(&reloads_lock);
+	reloads.heard = ticket;
+	pthread_mutex_unlock(&reloads_lock);
+}
+
 static void keep_sentence(void *ctx, const char *sentence)
 {
 	uint32_t *count = ctx;
@@ -137,11 +146,13 @@ static void a_reload_is_waited_for_and_says_all_that_refused_it(void **state)
 	mr_report_unserve();
 	src.reload = reload_ask;
 	src.reloaded = reload_look;
+	src.heard = reload_heard;
 	reloads.looks = 2;
 	assert_int_equal(mr_report_serve(&src, &err), 0);
 	assert_int_equal(mr_report_reload("big", keep_sentence, &told, &err), 0);
 	pthread_mutex_lock(&reloads_lock);
 	assert_int_equal(reloads.looks, 0);
+	assert_int_equal(reloads.heard, reloads.answer.ticket);
 	reloads.answer.refused = true;
 	reloads.answer.sentences_count = MR_REPORT_SENTENCES_MAX;
 	for (uint32_t i = 0; i < MR_REPORT_SENTENCES_MAX; i++)

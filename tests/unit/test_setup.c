@@ -450,7 +450,7 @@ static int stop_while_reading(bool fast_too)
 	if (mr_setup_up(&plan, NULL, NULL, &s, &err) != 0)
 		return 1;
 	mr_setup_reload_allow(s, &(struct mr_setup_reload_spec){"on-nfs.yaml", &cfg, NULL, NULL});
-	if (mr_setup_reload_ask(s, &ticket) != 0)
+	if (mr_setup_reload_ask(s, false, &ticket) != 0)
 		return 2;
 	mr_setup_reload_turn(s, &told);
 	while (mr_load_acquire(&storage_asked) == 0)
