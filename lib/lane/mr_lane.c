@@ -10,8 +10,9 @@ uint64_t mr_lane_in_flight(const struct mr_lane *lane)
 	return n - lane->tx.cursor;
 }
 
-static void publish(struct mr_lane *lane)
+static void publish(struct mr_lane *lane, uint64_t now)
 {
+	lane->counters.c[MR_C_busy_cycles] = now - lane->begun_tsc - lane->idle_tsc;
 	mr_stats_publish(&lane->pub, &lane->counters, &lane->latency, mr_lane_in_flight(lane),
 		lane->tx.waiting, lane->state);
 }
@@ -54,14 +55,14 @@ static void take_limits(struct mr_lane *lane)
 	lane->tx.timeout_tsc = mr_load_relaxed_u64(&lane->tx_timeout_tsc);
 }
 
-uint64_t mr_lane_keep(struct mr_lane *lane, uint64_t now, uint64_t published)
+uint64_t mr_lane_keep(struct mr_lane *lane, uint64_t now, uint64_t due)
 {
 	follow(lane);
-	if (now - published < lane->publish_tsc)
-		return published;
+	if (now < due)
+		return due;
 	take_limits(lane);
-	publish(lane);
-	return now;
+	publish(lane, now);
+	return now + lane->publish_tsc;
 }
 
 void mr_lane_link(struct mr_lane *lane)
@@ -77,6 +78,7 @@ void mr_lane_link(struct mr_lane *lane)
 			.next = &lane->slots[(i + 1) & r->mask],
 		};
 	}
+	lane->rx.batch = r->batch;
 	lane->rx.by_call = lane->rx.flush != NULL || r->in_map != NULL;
 	lane->rx.open = &lane->slots[r->head & r->mask];
 	lane->tx.oldest = &lane->slots[r->tail & r->mask];
@@ -86,16 +88,17 @@ void mr_lane_begin(struct mr_lane *lane, struct mr_lane_clock *clock)
 {
 	uint64_t now = rte_rdtsc();
 
-	*clock = (struct mr_lane_clock){.now = now, .published = now};
+	*clock = (struct mr_lane_clock){.now = now, .due = now + lane->publish_tsc};
 	mr_guard_deny(lane->guard);
 	mr_lane_link(lane);
 	lane->state = MR_LANE_RUN;
-	publish(lane);
+	lane->begun_tsc = now;
+	publish(lane, now);
 }
 
-void mr_lane_end(struct mr_lane *lane)
+void mr_lane_end(struct mr_lane *lane, const struct mr_lane_clock *clock)
 {
-	publish(lane);
+	publish(lane, clock->now);
 }
 
 void mr_lane_loop(struct mr_lane *lane)
@@ -105,7 +108,7 @@ void mr_lane_loop(struct mr_lane *lane)
 	mr_lane_begin(lane, &clock);
 	while (lane->state != MR_LANE_HALT)
 		mr_lane_turn(lane, &clock);
-	mr_lane_end(lane);
+	mr_lane_end(lane, &clock);
 }
 
 const char *mr_lane_state_name(enum mr_lane_state state)

@@ -44,6 +44,8 @@ struct mr_lane {
 	enum mr_lane_state state;
 	uint32_t yield_polls; /* 0: the core is the lane's own and it never yields */
 	uint64_t publish_tsc; /* publish this often */
+	uint64_t begun_tsc;   /* when the loop began, */
+	uint64_t idle_tsc;    /* and its turns that moved nothing since, in ticks */
 	struct mr_guard *guard;
 	uint32_t limits_taken; /* which of those that were given are in force */
 

@@ -17,7 +17,7 @@
 /* What the loop keeps from turn to turn; TSC ticks. */
 struct mr_lane_clock {
 	uint64_t now;
-	uint64_t published;
+	uint64_t due;   /* when to publish next */
 	uint32_t empty; /* turns in a row that moved nothing */
 };
 
@@ -32,12 +32,15 @@ static inline uint32_t mr_lane_moves(struct mr_lane *lane, uint64_t now)
 }
 
 /*
- * mr_lane_keep follows what the control thread wants, and publishes when it is time;
- * returns when it last published.
+ * mr_lane_keep follows what the control thread wants, and publishes when it is due;
+ * returns when that is next.
  */
-uint64_t mr_lane_keep(struct mr_lane *lane, uint64_t now, uint64_t published);
+uint64_t mr_lane_keep(struct mr_lane *lane, uint64_t now, uint64_t due);
 
-/* mr_lane_books keeps the books of a turn that moved so many packets since clock->now. */
+/*
+ * mr_lane_books keeps the books of a turn that moved so many packets since clock->now. Turns
+ * without a packet have the time for it, so theirs is what is measured.
+ */
 static inline void mr_lane_books(struct mr_lane *lane, struct mr_lane_clock *clock, uint32_t moved)
 {
 	uint64_t then = clock->now;
@@ -45,15 +48,16 @@ static inline void mr_lane_books(struct mr_lane *lane, struct mr_lane_clock *clo
 	lane->counters.c[MR_C_turns]++;
 	clock->now = rte_rdtsc();
 	if (MR_LIKELY(moved != 0)) {
-		lane->counters.c[MR_C_busy_cycles] += clock->now - then;
 		clock->empty = 0;
-	} else if (lane->yield_polls != 0 && ++clock->empty >= lane->yield_polls) {
-		clock->empty = 0;
-		sched_yield();
+	} else {
+		lane->idle_tsc += clock->now - then;
+		if (lane->yield_polls != 0 && ++clock->empty >= lane->yield_polls) {
+			clock->empty = 0;
+			sched_yield();
+		}
 	}
-	if (MR_UNLIKELY(clock->now - clock->published >= lane->publish_tsc ||
-		    mr_load_relaxed(&lane->want) != lane->state))
-		clock->published = mr_lane_keep(lane, clock->now, clock->published);
+	if (MR_UNLIKELY(clock->now >= clock->due || mr_load_relaxed(&lane->want) != MR_LANE_RUN))
+		clock->due = mr_lane_keep(lane, clock->now, clock->due);
 }
 
 /* mr_lane_turn polls once and keeps the books; returns how many packets moved. */
@@ -67,6 +71,6 @@ static inline uint32_t mr_lane_turn(struct mr_lane *lane, struct mr_lane_clock *
 
 /* What a loop of a lane's turns begins and ends with; between them until MR_LANE_HALT. */
 void mr_lane_begin(struct mr_lane *lane, struct mr_lane_clock *clock);
-void mr_lane_end(struct mr_lane *lane);
+void mr_lane_end(struct mr_lane *lane, const struct mr_lane_clock *clock);
 
 #endif

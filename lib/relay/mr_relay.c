@@ -126,5 +126,5 @@ void mr_relay_loop(struct mr_relay *r)
 
 		mr_lane_books(lane, &clock, mr_relay_moves(r) + mr_relay_lane_moves(lane, then));
 	}
-	mr_lane_end(lane);
+	mr_lane_end(lane, &clock);
 }

@@ -148,7 +148,9 @@ static inline const struct mr_slot_out *mr_ring_out(const struct mr_ring *r, uin
 /* mr_ring_done says whether s, the oldest outstanding slot if there is any, is done. */
 static inline bool mr_ring_done(const struct mr_ring *r, const struct mr_slot_out *s)
 {
-	return r->head != r->tail && mr_load_acquire(&s->done) == r->tail + 1;
+	uint32_t tail = r->tail;
+
+	return r->head != tail && mr_load_acquire(&s->done) == tail + 1;
 }
 
 /* mr_ring_take returns the oldest outstanding slot if it is done, else NULL. */

@@ -96,11 +96,14 @@ static bool has_to_wait(struct mr_rx *rx, const struct mr_ring_note *slot, uint6
 	return false;
 }
 
-uint32_t mr_rx_take_up(struct mr_rx *rx, uint32_t n, uint64_t bytes, uint64_t now)
+uint32_t mr_rx_take_up(struct mr_rx *rx, uint32_t n, uint64_t now)
 {
 	struct mr_ring_note *slot = rx->open;
 
 	if (n != 0) {
+		uint64_t bytes = rx->describe(&rx->window, slot->mbufs + slot->count, n,
+			mr_rx_desc(slot->in, slot->count));
+
 		rx->counters->c[MR_C_rx_packets] += n;
 		if (slot->count == 0) {
 			slot->opened_tsc = now;
@@ -114,7 +117,7 @@ uint32_t mr_rx_take_up(struct mr_rx *rx, uint32_t n, uint64_t bytes, uint64_t no
 			slot->count += n;
 		}
 	}
-	if (slot->count == rx->ring->batch)
+	if (slot->count == rx->batch)
 		rx->counters->c[MR_C_slots_full]++;
 	else if (slot->count == 0 || has_to_wait(rx, slot, now))
 		return n;
@@ -125,16 +128,12 @@ uint32_t mr_rx_take_up(struct mr_rx *rx, uint32_t n, uint64_t bytes, uint64_t no
 uint32_t mr_rx_poll_open(struct mr_rx *rx, uint64_t now)
 {
 	const struct mr_ring_note *slot = rx->open;
-	struct rte_mbuf **m = slot->mbufs + slot->count;
-	uint64_t bytes = 0;
 	uint32_t n;
 
 	if (mr_ring_full(rx->ring))
 		return full(rx);
-	n = mr_rx_burst(rx, m, rx->ring->batch - slot->count);
-	if (n != 0)
-		bytes = rx->describe(&rx->window, m, n, mr_rx_desc(slot->in, slot->count));
-	return mr_rx_take_up(rx, n, bytes, now);
+	n = mr_rx_burst(rx, slot->mbufs + slot->count, rx->batch - slot->count);
+	return mr_rx_take_up(rx, n, now);
 }
 
 void mr_rx_flush(struct mr_rx *rx)

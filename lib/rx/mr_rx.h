@@ -40,6 +40,7 @@ struct mr_rx {
 	struct mr_rx_window window;
 	mr_rx_describe_fn describe;
 	uint32_t workers;
+	uint32_t batch; /* of the ring */
 	uint16_t port, queue;
 	bool shed;
 	bool by_call; /* a flush, or READY in mapped memory: mr_rx_give_by_call */

@@ -100,14 +100,16 @@ uint64_t mr_rx_describe_split(
 #define OFFSET_ZERO (~HEAD_USUAL & ~(UINT64_C(0xffffffff) << 6))
 _Static_assert(RTE_PKTMBUF_HEADROOM < 1 << 9, "the head and six bits fit above 48 bits");
 
-/* The fewer than eight at the end. */
-static __attribute__((noinline)) uint64_t describe_rest(const struct mr_rx_window *w,
-	struct rte_mbuf *const *m, uint32_t n, uint64_t *desc, uint64_t bytes)
+/* Bursts that are no multiple of eight: the last fewer than eight frames one by one. */
+static __attribute__((noinline)) uint64_t describe_odd(
+	const struct mr_rx_window *w, struct rte_mbuf *const *m, uint32_t n, uint64_t *desc)
 {
-	uint32_t done = n & ~7u;
-	uint64_t rest = mr_rx_describe_scalar(w, m + done, n - done, desc + done);
+	uint32_t whole = n & ~7u;
+	uint64_t bytes = whole != 0 ? mr_rx_describe_avx2(w, m, whole, desc) : 0;
+	uint64_t rest = mr_rx_describe_scalar(w, m + whole, n - whole, desc + whole);
 
-	return rest == MR_RX_DESCRIBE_BAD ? rest : bytes + rest;
+	return bytes == MR_RX_DESCRIBE_BAD || rest == MR_RX_DESCRIBE_BAD ? MR_RX_DESCRIBE_BAD
+									 : bytes + rest;
 }
 
 /* Constants as memory operands: the compiler would build each from three instructions. */
@@ -129,11 +131,11 @@ AVX2 uint64_t mr_rx_describe_avx2(
 	const __m256i usual = CONSTANT(usual), start = ALL(w->start);
 	__m256i offsets = _mm256_setzero_si256(), different = offsets, bytes = offsets;
 	__m256i highest = ALL(w->highest), incomplete = offsets;
-	size_t whole = n & ~7u, i = 0;
+	size_t i = 0;
 	__m128i half;
 
-	if (whole == 0)
-		return mr_rx_describe_scalar(w, m, n, desc);
+	if (MR_UNLIKELY(n % 8 != 0))
+		return describe_odd(w, m, n, desc);
 	do {
 		__m256i length[2], frames, beside;
 
@@ -161,7 +163,7 @@ AVX2 uint64_t mr_rx_describe_avx2(
 		IN_PLACE(bytes);
 		incomplete = _mm256_or_si256(incomplete, _mm256_blend_epi16(beside, frames, 0xaa));
 		i += 8;
-	} while (i < whole);
+	} while (i < n);
 	/* An unusual head is as good; what is wrong is for the specification to say. */
 	highest = _mm256_xor_si256(highest, ALL(w->highest));
 	incomplete = _mm256_or_si256(incomplete, highest);
@@ -172,8 +174,6 @@ AVX2 uint64_t mr_rx_describe_avx2(
 	half = _mm_add_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
 	half = _mm_hadd_epi32(half, half);
 	half = _mm_hadd_epi32(half, half);
-	if (MR_UNLIKELY(whole != n))
-		return describe_rest(w, m, n, desc, (uint32_t)_mm_cvtsi128_si32(half));
 	return (uint32_t)_mm_cvtsi128_si32(half);
 }
 #endif

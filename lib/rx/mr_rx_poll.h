@@ -24,8 +24,8 @@ uint32_t mr_rx_poll_open(struct mr_rx *rx, uint64_t now);
 /* Flushes the device if it has to be, and gives the slot wherever READY lies, or withholds it. */
 void mr_rx_give_by_call(struct mr_rx *rx, uint32_t count);
 
-/* Takes up n frames of a burst whose describe said bytes, and gives the slot if it is due. */
-uint32_t mr_rx_take_up(struct mr_rx *rx, uint32_t n, uint64_t bytes, uint64_t now);
+/* Takes a burst of n frames, 0 or more, up into the open slot, and gives it if it is due. */
+uint32_t mr_rx_take_up(struct mr_rx *rx, uint32_t n, uint64_t now);
 
 static inline uint64_t *mr_rx_desc(struct mr_slot_in *in, uint32_t from)
 {
@@ -61,21 +61,22 @@ static inline void mr_rx_give(struct mr_rx *rx, struct mr_ring_note *slot, uint3
 static inline uint32_t mr_rx_poll(struct mr_rx *rx, uint64_t now)
 {
 	struct mr_ring_note *slot = rx->open;
-	uint32_t batch = rx->ring->batch, n;
 	uint64_t bytes;
+	uint32_t n;
 
 	if (MR_UNLIKELY(slot->count != 0))
 		return mr_rx_poll_open(rx, now);
-	n = mr_rx_burst(rx, slot->mbufs, batch);
-	if (n == 0)
-		return 0;
-	bytes = rx->describe(&rx->window, slot->mbufs, n, mr_rx_desc(slot->in, 0));
+	n = mr_rx_burst(rx, slot->mbufs, rx->batch);
 #ifdef MR_TEST_TOUCH_PAYLOAD
 	/* The guard's negative test: payload bytes read on the control core. */
-	(void)mr_load_relaxed(rte_pktmbuf_mtod(slot->mbufs[0], const uint32_t *));
+	if (n != 0)
+		(void)mr_load_relaxed(rte_pktmbuf_mtod(slot->mbufs[0], const uint32_t *));
 #endif
-	if (MR_UNLIKELY(n != batch || bytes == MR_RX_DESCRIBE_BAD))
-		return mr_rx_take_up(rx, n, bytes, now);
+	if (MR_UNLIKELY(n != rx->batch))
+		return n == 0 ? 0 : mr_rx_take_up(rx, n, now);
+	bytes = rx->describe(&rx->window, slot->mbufs, n, mr_rx_desc(slot->in, 0));
+	if (MR_UNLIKELY(bytes == MR_RX_DESCRIBE_BAD))
+		return mr_rx_take_up(rx, n, now);
 	rx->counters->c[MR_C_rx_packets] += n;
 	rx->counters->c[MR_C_rx_bytes] += bytes;
 	rx->counters->c[MR_C_slots_full]++;

@@ -211,5 +211,5 @@ void mr_staged_loop(struct mr_staged *s)
 
 		mr_lane_books(lane, &clock, mr_staged_moves(s) + mr_relay_lane_moves(lane, then));
 	}
-	mr_lane_end(lane);
+	mr_lane_end(lane, &clock);
 }

@@ -14,6 +14,7 @@
 #ifndef MR_HIST_H
 #define MR_HIST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define MR_HIST_SUB_BITS 5u
@@ -28,14 +29,15 @@ struct mr_hist {
 	uint64_t bucket[MR_HIST_BUCKETS];
 };
 
-static inline uint32_t mr_hist_index(uint64_t ns)
+/* All in words of an address, so that no half is cleared on the way. */
+static inline size_t mr_hist_index(uint64_t ns)
 {
 	/* Bits below the SUB_BITS + 1 that count; the highest of those is the 32 of the bucket. */
-	uint32_t shift = (63u ^ (uint32_t)__builtin_clzll(ns | MR_HIST_SUB)) - MR_HIST_SUB_BITS;
+	size_t shift = (63u ^ (uint32_t)__builtin_clzll(ns | MR_HIST_SUB)) - MR_HIST_SUB_BITS;
 
 	if (__builtin_expect(ns >> MR_HIST_MAX_BITS != 0, 0))
 		return MR_HIST_BUCKETS - 1;
-	return shift * MR_HIST_SUB + (uint32_t)(ns >> shift);
+	return shift * MR_HIST_SUB + (ns >> shift);
 }
 
 /* mr_hist_add counts `weight` packets that took ns nanoseconds. */

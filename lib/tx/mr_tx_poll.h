@@ -67,9 +67,9 @@ static inline uint32_t mr_tx_poll(struct mr_tx *tx, uint64_t now)
 	count = slot->count;
 	if (MR_UNLIKELY(tx->split))
 		mr_tx_join(slot->mbufs, count);
-	tx->counters->c[MR_C_tx_bytes] += slot->bytes;
 	sent = mr_tx_burst(&tx->q[0], slot->mbufs, count);
 	tx->counters->c[MR_C_tx_packets] += sent;
+	tx->counters->c[MR_C_tx_bytes] += slot->bytes;
 	if (MR_UNLIKELY(sent != count)) {
 		tx->counters->c[MR_C_tx_bytes] -= mr_tx_bytes_of(slot->mbufs + sent, count - sent);
 		tx->cursor = sent;

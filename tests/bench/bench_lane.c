@@ -229,7 +229,7 @@ static __attribute__((noinline, flatten)) uint64_t run(
 	const char *what, struct mr_lane *l, uint8_t *out, uint32_t batch, uint32_t turns)
 {
 	struct rte_mbuf *m[MR_BATCH_MAX];
-	struct mr_lane_clock clock = {0};
+	struct mr_lane_clock clock = {.due = UINT64_MAX};
 	uint64_t moved = 0;
 
 	for (uint32_t i = 0; i < turns && what[0] == 'l'; i++) {
@@ -292,7 +292,6 @@ int main(int argc, char **argv)
 		die("ring");
 	l->state = MR_LANE_RUN;
 	l->want = MR_LANE_RUN;
-	l->publish_tsc = UINT64_MAX;
 	l->rx = (struct mr_rx){.ring = &l->ring,
 		.counters = &l->counters,
 		.timeout_tsc = UINT64_MAX,

@@ -38,7 +38,7 @@ FAULTS = {
     ],
     # A slot used again too early.
     "full_ignored": [(FULL, "\t(void)r;\n\treturn false;\n")],
-    "release_before_done": [("mr_load_acquire(&s->done) == r->tail + 1;", "s != NULL;")],
+    "release_before_done": [("mr_load_acquire(&s->done) == tail + 1;", "s != NULL;")],
     # Off by one lap, or by one.
     "full_off_by_one": [(FULL, "\treturn mr_ring_outstanding(r) > r->mask + 1;\n")],
     "full_not_wrapping": [(FULL, "\treturn r->head >= r->tail + r->mask + 1;\n")],

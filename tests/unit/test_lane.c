@@ -757,19 +757,19 @@ static void limits_that_are_given_are_in_force_once_the_lane_publishes(void **st
 	mr_rx_poll(&w->l->rx, 1);
 	finish(w, 0, NULL, NULL);
 	mr_tx_poll(&w->l->tx, 100);
-	assert_int_equal(mr_lane_keep(w->l, 100, 0), 100);
+	assert_int_equal(mr_lane_keep(w->l, 100, 100), 150);
 	assert_int_equal(w->l->tx.timeout_tsc, TX_TIMEOUT);
 	mr_lane_limit(w->l, 77, 0);
-	assert_int_equal(mr_lane_keep(w->l, 149, 100), 100);
+	assert_int_equal(mr_lane_keep(w->l, 149, 150), 150);
 	assert_int_equal(w->l->tx.timeout_tsc, TX_TIMEOUT);
-	assert_int_equal(mr_lane_keep(w->l, 150, 100), 150);
+	assert_int_equal(mr_lane_keep(w->l, 150, 150), 200);
 	assert_int_equal(w->l->rx.timeout_tsc, 77);
 	/* What waits already does so for ever now, and then by another limit. */
 	mr_tx_poll(&w->l->tx, 100 + 10 * TX_TIMEOUT);
 	assert_int_equal(w->l->tx.waiting, 8);
 	mr_lane_limit(w->l, 78, 2 * TX_TIMEOUT);
 	mr_lane_limit(w->l, 79, 3 * TX_TIMEOUT);
-	assert_int_equal(mr_lane_keep(w->l, 300, 200), 300);
+	assert_int_equal(mr_lane_keep(w->l, 300, 200), 350);
 	assert_int_equal(w->l->rx.timeout_tsc, 79);
 	mr_tx_poll(&w->l->tx, 100 + 3 * TX_TIMEOUT - 1);
 	assert_int_equal(w->l->tx.waiting, 8);
@@ -924,6 +924,46 @@ static int setup_env(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+static uint64_t published(struct world *w, enum mr_counter c)
+{
+	struct mr_published snap;
+
+	mr_stats_snapshot(&w->l->pub, &snap);
+	return snap.counters.c[c];
+}
+
+/* The clock starts far enough back that it cannot stand still. */
+static void a_turn_is_busy_if_it_moved_a_packet_and_all_is_published_when_due(void **state)
+{
+	struct world *w = *state;
+	struct mr_lane_clock clock;
+
+	w->l->publish_tsc = UINT64_MAX / 2;
+	mr_lane_want(w->l, MR_LANE_RUN);
+	mr_lane_begin(w->l, &clock);
+	clock.now -= 1000;
+	w->l->begun_tsc -= 1000;
+	assert_int_equal(mr_lane_turn(w->l, &clock), 0);
+	send_frames(2);
+	assert_int_equal(published(w, MR_C_turns), 0);
+	clock.due = clock.now;
+	clock.now -= 5000;
+	w->l->begun_tsc -= 5000;
+	assert_int_equal(mr_lane_turn(w->l, &clock), 2);
+	assert_int_equal(published(w, MR_C_turns), 2);
+	assert_true(clock.due > clock.now);
+	assert_true(published(w, MR_C_busy_cycles) >= 5000);
+	assert_int_equal(
+		published(w, MR_C_busy_cycles), clock.now - w->l->begun_tsc - w->l->idle_tsc);
+	assert_true(w->l->idle_tsc >= 1000);
+	finish(w, 0, NULL, NULL);
+	mr_lane_want(w->l, MR_LANE_DRAIN);
+	assert_int_equal(mr_lane_turn(w->l, &clock), 2);
+	assert_int_equal(w->l->state, MR_LANE_HALT);
+	mr_lane_end(w->l, &clock);
+	assert_int_equal(published(w, MR_C_tx_packets), 2);
+}
+
 int main(void)
 {
 	char *argv[] = {"test_lane", "--no-huge", "--no-pci", "-m", "128", "--no-telemetry",
@@ -958,6 +998,7 @@ int main(void)
 		CASE(without_a_timeout_a_packet_waits_for_ever),
 		CASE(slots_finished_out_of_order_leave_in_order),
 		CASE(a_slot_whose_flush_failed_is_never_seen_and_nothing_behind_it_leaves),
+		CASE(a_turn_is_busy_if_it_moved_a_packet_and_all_is_published_when_due),
 	};
 
 	if (rte_eal_init((int)(sizeof(argv) / sizeof(argv[0])), argv) < 0)
