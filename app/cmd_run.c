@@ -421,8 +421,8 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 	start_ns = mr_clock_ns();
 	fprintf(stderr, "millrace: '%s' runs %u lane%s\n", plan->name, plan->lanes_count,
 		plan->lanes_count == 1 ? "" : "s");
-	mr_setup_reload_allow(s,
-		&(struct mr_setup_reload_spec){o->config, &job->cfg, &job->facts->host, o->name});
+	mr_setup_reload_allow(
+		s, &(struct mr_setup_reload_spec){o->config, &job->cfg, job->facts, o->name});
 	out = control(s, o, notify, &log, start_ns, &err);
 	if (out.status != MR_EXIT_CLEAN)
 		fprintf(stderr, "millrace: %s\n", err.msg);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mr_facts.h"
 #include "mr_setup_priv.h"
 
 #include <errno.h>
@@ -37,7 +38,8 @@ static void *read_main(void *arg)
 		rc = mr_config_same_plugins(r->cfg, r->spec.cfg->loaded, &r->problems);
 	r->cfg->loaded = r->spec.cfg->loaded;
 	if (rc == 0)
-		rc = mr_plan_build(r->cfg, r->spec.host, r->spec.name, &r->plan, &r->problems);
+		rc = mr_plan_build(
+			r->cfg, &r->spec.facts->host, r->spec.name, &r->plan, &r->problems);
 	if (rc == 0)
 		rc = mr_setup_tables_fit(r->cfg, r->before, &r->plan, &r->problems);
 	if (rc == 0)

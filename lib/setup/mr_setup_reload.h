@@ -26,9 +26,9 @@
 /* What a reload starts from; all of it is borrowed while the plan is up. */
 struct mr_setup_reload_spec {
 	const char *file;
-	const struct mr_config *cfg; /* in force */
-	const struct mr_host *host;
-	const char *name; /* from the command line, or NULL */
+	const struct mr_config *cfg;       /* in force */
+	const struct mr_host_facts *facts; /* of the machine that the plan was made for */
+	const char *name;                  /* from the command line, or NULL */
 };
 
 /* mr_setup_reload_allow makes reloads possible; without it they are refused. */

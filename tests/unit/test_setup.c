@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "mr_config.h"
+#include "mr_facts.h"
 #include "mr_gpu.h"
 #include "mr_port.h"
 #include "mr_setup_priv.h"
@@ -486,6 +487,100 @@ static void a_stop_does_not_wait_for_a_reload_that_cannot_read(void **state)
 	}
 }
 
+/* The answer is enough. */
+static void no_change(void *ctx, const struct mr_config_change *change)
+{
+	(void)ctx;
+	(void)change;
+}
+
+static void no_sentence(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	(void)sentence;
+}
+
+static void no_end(void *ctx, enum mr_setup_reloaded what, const char *sentence)
+{
+	(void)ctx;
+	(void)what;
+	(void)sentence;
+}
+
+/* In a child: a NIC of that make with an option that is an mlx5's, and a reload; the answer. */
+static int reload_with_nic(uint64_t vendor, struct mr_report_reload *ret_answer)
+{
+	static const char text[] =
+		"devices: [{name: g0, device: sim}, {name: g1, device: sim}]\n"
+		"ports: [{name: p0, device: \"0000:3e:00.0,mprq_en=1\"}, {name: p1, device: "
+		"net_null1}]\n"
+		"lanes:\n"
+		"  - {name: l0, rx: {port: p0, queue: 0}, tx: [{port: p0, queue: 0}],\n"
+		"     core: any, device: g0, path: [pinned], stages: [{use: l2swap}]}\n"
+		"  - {name: l1, rx: {port: p1, queue: 0}, tx: [{port: p1, queue: 0}],\n"
+		"     core: any, device: g1, path: [pinned], stages: [{use: checksum}]}\n";
+	static const struct mr_setup_reload_told nobody = {no_change, no_sentence, no_end, NULL};
+	static struct mr_problems problems;
+	struct mr_host_facts *f = calloc(1, sizeof(*f));
+	char file[sizeof(runtime) + 16];
+	struct mr_config cfg;
+	struct mr_setup *s;
+	uint32_t slow = 0;
+	uint64_t ticket;
+	FILE *out;
+
+	snprintf(file, sizeof(file), "%s/nic.yaml", runtime);
+	out = fopen(file, "w");
+	if (f == NULL || out == NULL || fputs(text, out) < 0 || fclose(out) != 0)
+		return 1;
+	f->host.facts = f;
+	f->pci_count = f->nics_count = 1;
+	snprintf(f->pci[0].bdf, sizeof(f->pci[0].bdf), "0000:3e:00.0");
+	f->pci[0].vendor = (struct mr_fact_u64){MR_FACT_KNOWN, vendor};
+	if (mr_config_load(file, &cfg, &problems) != 0 ||
+		mr_setup_up(&plan, NULL, NULL, &s, NULL) != 0)
+		return 2;
+	mr_setup_reload_allow(s, &(struct mr_setup_reload_spec){file, &cfg, f, NULL});
+	if (mr_setup_reload_ask(s, false, &ticket) != 0)
+		return 3;
+	do {
+		usleep(1000);
+		(void)mr_setup_look(s);
+		mr_setup_reload_turn(s, &nobody);
+		mr_setup_reload_answer(s, ret_answer);
+	} while (ret_answer->pending);
+	(void)unlink(file);
+	if (mr_setup_stop(s, 5000, &slow, false, NULL) != 0)
+		return 4;
+	mr_config_free(&cfg);
+	free(f);
+	return mr_setup_down(s, NULL) == 0 ? 0 : 5;
+}
+
+/* An mlx5's options are refused where they bring the CPU back; other makes' are their own. */
+static void a_reload_knows_the_make_of_a_nic(void **state)
+{
+	static const uint64_t vendors[] = {0x1af4, 0x15b3};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = fork();
+		int status;
+
+		memset(told, 0, sizeof(*told));
+		if (pid == 0) {
+			static struct mr_report_reload answer; /* large */
+			int rc = reload_with_nic(vendors[i], &answer);
+
+			if (rc == 0 && answer.refused != (i == 1))
+				fprintf(stderr, "%s\n", answer.sentences[0]);
+			_exit(rc != 0 ? rc : answer.failed || answer.refused != (i == 1) ? 9 : 0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+}
+
 /* Whoever called may free nothing that a lane's thread still uses. */
 static void a_lane_that_does_not_end_is_told_of_whatever_failed(void **state)
 {
@@ -658,6 +753,7 @@ int main(void)
 		cmocka_unit_test(a_step_that_fails_half_way_is_undone_with_all_before_it),
 		cmocka_unit_test(a_lane_that_does_not_end_is_told_of_whatever_failed),
 		cmocka_unit_test(a_stop_does_not_wait_for_a_reload_that_cannot_read),
+		cmocka_unit_test(a_reload_knows_the_make_of_a_nic),
 		cmocka_unit_test(eal_that_was_up_before_is_refused),
 		cmocka_unit_test(another_plan_comes_up_in_the_same_process),
 		cmocka_unit_test(a_port_that_was_not_tried_is_not_made_up_for_by_one_that_was),
