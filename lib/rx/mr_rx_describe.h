@@ -12,7 +12,7 @@
  * elsewhere, and with that a form may use the bits above for what it likes.
  *
  * The scalar form is the specification. The AVX2 form takes eight mbufs at a time
- * with gathers and leaves the rest to the scalar one. All checks are collected and
+ * with gathers and leaves what is left over to the scalar one. All checks are collected and
  * judged once at the end, so that there is no branch per packet.
  *
  * The split form is for a port that splits frames: it takes the first of two segments for
@@ -48,7 +48,7 @@ void mr_rx_window_init(struct mr_rx_window *w, uint64_t region, uint64_t bytes, 
 #define MR_RX_DESCRIBE_BAD UINT64_MAX
 
 /*
- * desc is an array of n struct mr_desc_in as words: position | length << 32 |
+ * n is at least 1; desc is an array of n struct mr_desc_in as words: position | length << 32 |
  * head << 48. Returns the sum of the lengths or MR_RX_DESCRIBE_BAD.
  */
 typedef uint64_t (*mr_rx_describe_fn)(

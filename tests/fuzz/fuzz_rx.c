@@ -134,8 +134,10 @@ static uint16_t receive(void *queue, struct rte_mbuf **m, uint16_t n)
 		w->burst[w->given] = m[w->given];
 		w->before[w->given] = *m[w->given];
 	}
-	forms_agree(&lane.rx.window, m, w->given);
-	forms_agree(&w->second, m, w->given);
+	if (w->given != 0) {
+		forms_agree(&lane.rx.window, m, w->given);
+		forms_agree(&w->second, m, w->given);
+	}
 	return (uint16_t)w->given;
 }
 
