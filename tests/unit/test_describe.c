@@ -295,7 +295,7 @@ static void mixtures_are_judged_alike(void **state)
 {
 	(void)state;
 	for (uint32_t round = 0; round < 20000; round++) {
-		uint32_t n = (uint32_t)random_below(N_MAX + 1);
+		uint32_t n = 1 + (uint32_t)random_below(N_MAX);
 		bool good = true;
 
 		for (uint32_t i = 0; i < n; i++) {
