@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The time of day is stepped while a run goes on: nothing that Millrace measures or waits for
+goes by it.
+
+usage: test_clock.py MILLRACE STEPPED_CLOCK [-k WORD]
+"""
+import email.utils
+import json
+import struct
+import sys
+import time
+import urllib.request
+
+from harness import (
+    PATIENCE, WAIT_S, case, check, check_equal, complaints, config, free_port, lane, main,
+)  # fmt: skip
+
+HOUR, DAY = 3600, 86400
+FLOOD = "net_null0,size=64,copy=0"
+
+
+class Clock:
+    """The time of day of what is started in this scratch folder."""
+
+    def __init__(self, s):
+        self.file = s.path / "step"
+        self.step(0)
+        s.env["STEPPED_CLOCK"] = str(self.file)
+        # Of the run alone: what asks it keeps the machine's time.
+        self.prefix = ["env", f"LD_PRELOAD={s.others[0]}"]
+
+    def step(self, seconds):
+        with open(self.file, "r+b" if self.file.exists() else "wb") as f:
+            f.write(struct.pack("=q", seconds))
+        self.seconds = seconds
+
+
+def flood(port=None):
+    keys = {"http": {"listen": f"127.0.0.1:{port}"}} if port else {}
+    return config({"p0": FLOOD}, [lane("l0", "p0", "p0", ["l2swap"], workers=2)], **keys)
+
+
+@case
+def steps_of_a_clock_leave_packets_latencies_rates_and_limits_as_they_are(s):
+    clock = Clock(s)
+    port = free_port()
+    run = s.start(flood(port), prefix=clock.prefix).until_running()
+    began = time.monotonic()
+
+    def ask(path):
+        """The answer, when it came, and the date that it carries."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=WAIT_S) as answer:
+            date = email.utils.parsedate_to_datetime(answer.headers["Date"]).timestamp()
+            return json.load(answer), time.monotonic(), date
+
+    before, at, _ = ask("/api/v1/status")
+    for step in (2 * DAY, -4 * DAY, HOUR, 0):
+        clock.step(step)
+        r = s.command("reload", "--name", run.name)
+        check_equal(r.status, 0, f"a reload after a step of {step} s: {r.told()}")
+        end = time.monotonic() + WAIT_S
+        sent = before["lanes"][0]["tx_packets"]
+        while (asked := ask("/api/v1/status"))[0]["lanes"][0]["tx_packets"] == sent:
+            check(time.monotonic() < end, f"no packet leaves after a step of {step} s")
+        now, then, date = asked
+        check(abs(date - time.time() - step) < 60, f"the process does not see a step of {step} s: {date}")
+        # Rates are what was counted between two answers by the time between them.
+        passed = now["uptime_s"] - before["uptime_s"]
+        check(abs(passed - (then - at)) < 2 * PATIENCE, f"{passed} s passed in {then - at:.1f} s")
+        latency = now["lanes"][0]["latency_ns"]
+        check(0 < latency["max"] < (then - began + 5) * 1e9, f"latencies after a step of {step} s: {latency}")
+        check_equal(now["lanes"][0]["state"], "run", "state")
+        before, at = now, then
+    check(all("reloaded" in line for line in complaints(run.stderr())), run.stderr())
+    took = time.monotonic() - began
+    run.signal()
+    r = run.wait(reason="signal")
+    ran = r.report["duration_s"]
+    check(took - 5 < ran < took + 20 * PATIENCE, f"duration_s {ran} of a run of {took:.1f} s")
+
+
+@case
+def a_duration_goes_on_over_steps(s):
+    clock = Clock(s)
+    run = s.start(flood(), "--duration", str(2 * PATIENCE), prefix=clock.prefix).until_running()
+    at = time.monotonic()
+    clock.step(-DAY)
+    time.sleep(0.5)
+    check(run.process.poll() is None, "ended by a step back")
+    clock.step(DAY)
+    time.sleep(0.5)
+    check(run.process.poll() is None, "ended by a step forth")
+    run.wait(reason="duration")
+    check(time.monotonic() - at < 2 * PATIENCE + 20, "a duration was stretched by a step")
+
+
+sys.exit(main())
