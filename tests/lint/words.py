@@ -60,8 +60,8 @@ ROWS = [
         r"\b(secure_)?getenv\s*\(",
         CODE,
         # DPDK chooses the folder of its sockets by two variables; a client has to follow.
-        # A service manager names its socket by one.
-        r"^(tests/|lib/stats/mr_report_client\.c$|app/mr_cmd_notify\.c$)",
+        # A service manager names its socket by one, and what stderr is by another.
+        r"^(tests/|lib/stats/mr_report_client\.c$|app/mr_cmd_(journal|notify)\.c$)",
         False,
         "the configuration is one file",
     ),
