@@ -126,9 +126,9 @@ static void say_problems(struct mr_report_reload *a, const struct mr_problems *p
 	}
 }
 
-static void tell(const struct mr_setup_reload *r, const struct mr_setup_reload_told *told)
+static void tell(const struct mr_setup_reload *r, const struct mr_report_reload *a,
+	const struct mr_setup_reload_told *told)
 {
-	const struct mr_report_reload *a = &r->answer;
 	uint32_t kept = r->changes.count;
 	char more[64];
 
@@ -156,7 +156,7 @@ static void tell(const struct mr_setup_reload *r, const struct mr_setup_reload_t
 static void finish(struct mr_setup *s, const struct mr_setup_reload_told *told)
 {
 	struct mr_setup_reload *r = &s->reload;
-	struct mr_report_reload *a = &r->answer;
+	struct mr_report_reload *a = &r->answer, answer;
 	bool published = r->state == MR_SETUP_RELOAD_TAKING, said;
 
 	r->state = MR_SETUP_RELOAD_NONE;
@@ -165,11 +165,13 @@ static void finish(struct mr_setup *s, const struct mr_setup_reload_told *told)
 	a->refused = said && !published;
 	a->failed = said && published;
 	a->pending = false;
+	/* From here on somebody may ask for the next one, which begins with an answer of its own.
+	 */
+	answer = *a;
 	pthread_mutex_unlock(&r->lock);
 	r->answered_ns = mr_clock_ns();
-	/* Only this thread writes what is read there. */
 	if (told != NULL)
-		tell(r, told);
+		tell(r, &answer, told);
 }
 
 static void watch(void *s)
