@@ -458,9 +458,11 @@ def who_asks_as_the_run_is_told_to_stop_hears_what_came_of_it(s):
         words = ("no instance", "or stops", "starting or stopping")
         late = r.status == FAILURE and "took the request" not in r.stderr
         late = late and any(w in r.stderr for w in words)
-        refused = r.status == CONFIG and f"the instance '{run.name}' stops" in r.stderr
-        check(late or refused or r.status == 0, f"told to stop after {delay} s: {r.told()}")
-        if refused:
+        # Read but not published, or published and not taken by all.
+        under_way = f"the instance '{run.name}' stops" in r.stderr and (
+            r.status == CONFIG or (r.status == FAILURE and "not with all of its workers" in r.stderr))
+        check(late or under_way or r.status == 0, f"told to stop after {delay} s: {r.told()}")
+        if under_way:
             return
         early, over = (delay, over) if late else (early, delay)
         delay = (early + over) / 2
