@@ -413,6 +413,18 @@ static void the_manuals_have_every_key_with_its_default(void **state)
 	manual_is_complete(&mr_schema_gen);
 }
 
+/* The text with the first `was` in it replaced. */
+static void parse_changed(const char *text, const char *was, const char *is, struct mr_config *now)
+{
+	const char *at = strstr(text, was);
+	char other[2048];
+
+	assert_non_null(at);
+	assert_true(strlen(text) + strlen(is) < sizeof(other));
+	snprintf(other, sizeof(other), "%.*s%s%s", (int)(at - text), text, is, at + strlen(was));
+	assert_int_equal(parse(other, now), 0);
+}
+
 /* What is there instead, and the key that is named; none where it may change. */
 static void every_change_that_has_to_wait_is_named_at_its_line(void **state)
 {
@@ -454,12 +466,7 @@ static void every_change_that_has_to_wait_is_named_at_its_line(void **state)
 	(void)state;
 	assert_int_equal(parse(text, &before), 0);
 	for (size_t i = 0; i < MR_ARRAY_LEN(change); i++) {
-		const char *at = strstr(text, change[i].was);
-		char other[sizeof(text) + 128];
-
-		snprintf(other, sizeof(other), "%.*s%s%s", (int)(at - text), text, change[i].is,
-			at + strlen(change[i].was));
-		assert_int_equal(parse(other, &now), 0);
+		parse_changed(text, change[i].was, change[i].is, &now);
 		if (mr_config_compare(&before, &now, &changes, &problems) !=
 				(change[i].key != NULL ? -EINVAL : 0) ||
 			changes.count != 0)
@@ -516,12 +523,7 @@ static void changes_that_need_not_wait_are_told_with_what_was_and_is(void **stat
 	(void)state;
 	assert_int_equal(parse(text, &before), 0);
 	for (size_t i = 0; i < MR_ARRAY_LEN(change); i++) {
-		const char *at = strstr(text, change[i].was);
-		char other[sizeof(text) + 128];
-
-		snprintf(other, sizeof(other), "%.*s%s%s", (int)(at - text), text, change[i].is,
-			at + strlen(change[i].was));
-		assert_int_equal(parse(other, &now), 0);
+		parse_changed(text, change[i].was, change[i].is, &now);
 		if (mr_config_compare(&before, &now, &changes, &problems) !=
 			(change[i].key != NULL ? 0 : -EINVAL))
 			fail_msg("row %zu: %u problems", i, problems.count);
