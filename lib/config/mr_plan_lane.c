@@ -155,9 +155,13 @@ static void plan_workers(struct mr_plan_work *w, uint32_t lane)
 		mr_plan_refuse(w, key, "give at least as many slots as workers",
 			"%u workers cannot share %u slots", c->workers, c->slots);
 	for (uint32_t i = 0; i < l->stages_count; i++)
-		if (l->stages[i].desc != NULL && l->stages[i].desc->ordered)
+		if (l->stages[i].desc != NULL &&
+			(l->stages[i].desc->ordered || l->stages[i].desc->work == MR_WORK_ORDER))
 			ordered = l->stages[i].desc->name;
-	if (c->workers == 1 || (ordered == NULL && c->tick_us == 0))
+	if (ordered == NULL && c->tick_us == 0)
+		return;
+	l->work = MR_WORK_ORDER;
+	if (c->workers == 1)
 		return;
 	l->workers = 1;
 	if (ordered != NULL)

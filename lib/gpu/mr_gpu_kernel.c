@@ -14,7 +14,16 @@
 
 const char *mr_gpu_kernel_name(uint32_t kernel)
 {
-	return kernel % MR_WORK_COUNT == MR_WORK_WARP ? "mr_kernel_warp" : "mr_kernel_thread";
+	static const char *const names[MR_WORK_COUNT] = {
+		"mr_kernel_thread", "mr_kernel_warp", "mr_kernel_order"};
+
+	return names[kernel % MR_WORK_COUNT];
+}
+
+/* An ordered worker is one warp. */
+static uint32_t block_threads(uint32_t kernel)
+{
+	return kernel % MR_WORK_COUNT == MR_WORK_ORDER ? 32 : MR_GPU_BLOCK_THREADS;
 }
 
 static struct mr_gpu_drv_image image_of(const struct mr_plugin *plugin)
@@ -56,7 +65,7 @@ static int check_resident(struct mr_gpu *g, struct mr_err *err)
 		if (g->blocks[k] == 0)
 			continue;
 		rc = mr_gpu_drv_occupancy(g->module[k / MR_WORK_COUNT], mr_gpu_kernel_name(k),
-			MR_GPU_BLOCK_THREADS, &per_sm, err);
+			block_threads(k), &per_sm, err);
 		if (rc < 0)
 			return rc;
 		if (per_sm == 0)
@@ -142,7 +151,7 @@ static int start_job(void *arg, struct mr_err *err)
 	for (uint32_t k = 0; rc == 0 && k < MR_GPU_KERNELS_MAX; k++)
 		if (g->blocks[k] != 0)
 			rc = mr_gpu_drv_launch(g->module[k / MR_WORK_COUNT], mr_gpu_kernel_name(k),
-				g->blocks[k], MR_GPU_BLOCK_THREADS,
+				g->blocks[k], block_threads(k),
 				g->launches + k * sizeof(struct mr_launch), &g->launch[k], err);
 	return rc == 0 ? mr_gpu_probe_start(g, err) : rc;
 }

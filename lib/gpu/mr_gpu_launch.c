@@ -139,6 +139,7 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 	for (uint32_t i = 0; i < l->stages_count; i++) {
 		dev->chain[i].stage = (uint16_t)l->stages[i].desc->id;
 		dev->chain[i].counter_base = (uint16_t)l->stages[i].counter_base;
+		dev->chain[i].flags = l->stages[i].desc->ticks ? MR_CHAIN_TICKS : 0;
 		dev->flags |= l->stages[i].desc->timed ? MR_LANE_TIMED : 0;
 		memcpy(dev->chain[i].params[0], l->stages[i].params, MR_PARAM_BYTES);
 	}
@@ -250,11 +251,13 @@ static int check_lane(const struct mr_gpu *g, const struct mr_gpu_lane *l, struc
 		wrong = "buffers that are not of whole units";
 	else if ((uint64_t)l->slots * l->batch * l->room / MR_UNIT > UINT32_MAX)
 		wrong = "more buffers in its slots than positions reach";
+	else if (l->work == MR_WORK_ORDER && l->workers != 1)
+		wrong = "an order to keep, but several workers";
 	for (uint32_t i = 0; wrong == NULL && i < l->stages_count; i++) {
 		const struct mr_gpu_stage *s = &l->stages[i];
 
-		if (s->desc->work > l->work)
-			wrong = "a payload stage, but the kernel of header stages";
+		if (s->desc->work > l->work || (s->desc->ordered && l->work != MR_WORK_ORDER))
+			wrong = "a stage that its kernel does not run";
 		else if (s->counter_base > MR_COUNTERS_MAX ||
 			s->desc->counters_count > MR_COUNTERS_MAX - s->counter_base)
 			wrong = "more counters than its block holds";

@@ -23,8 +23,35 @@ static bool drained(const struct mr_lane *lane)
 		lane->tx.waiting == 0;
 }
 
+void mr_lane_tick(struct mr_lane *lane, uint64_t now)
+{
+	const bool last = lane->state == MR_LANE_DRAIN;
+
+	if (lane->tx.tick_out)
+		return;
+	mr_rx_flush(&lane->rx);
+	if (mr_ring_full(&lane->ring))
+		return;
+	if (!mr_rx_tick(&lane->rx, lane->tick_pool,
+		    last ? MR_SLOT_TICK | MR_SLOT_LAST : MR_SLOT_TICK, now))
+		return;
+	lane->tx.tick_out = true;
+	lane->tick_due = last ? UINT64_MAX : now + lane->tick_tsc;
+}
+
+/* The last tick of all, as often as stages fill it; true once nothing is left to tell. */
+static bool tell(struct mr_lane *lane, uint64_t now)
+{
+	if (lane->tick_tsc == 0 || lane->told)
+		return true;
+	lane->told = lane->tx.last_tick_back && !lane->tx.tick_filled;
+	if (!lane->told)
+		mr_lane_tick(lane, now);
+	return lane->told;
+}
+
 /* Follows what the control thread wants, as far as the state diagram allows. */
-static void follow(struct mr_lane *lane)
+static void follow(struct mr_lane *lane, uint64_t now)
 {
 	enum mr_lane_state want = (enum mr_lane_state)mr_load_acquire(&lane->want);
 
@@ -32,7 +59,8 @@ static void follow(struct mr_lane *lane)
 		lane->state = want;
 	if (lane->state == MR_LANE_DRAIN) {
 		mr_rx_flush(&lane->rx);
-		if (drained(lane))
+		lane->tick_due = UINT64_MAX;
+		if (drained(lane) && tell(lane, now))
 			lane->state = MR_LANE_HALT;
 	}
 }
@@ -57,7 +85,7 @@ static void take_limits(struct mr_lane *lane)
 
 uint64_t mr_lane_keep(struct mr_lane *lane, uint64_t now, uint64_t due)
 {
-	follow(lane);
+	follow(lane, now);
 	if (now < due)
 		return due;
 	take_limits(lane);
@@ -78,6 +106,7 @@ void mr_lane_link(struct mr_lane *lane)
 			.next = &lane->slots[(i + 1) & r->mask],
 		};
 	}
+	lane->tick_due = UINT64_MAX;
 	lane->rx.batch = r->batch;
 	lane->rx.by_call = lane->rx.flush != NULL || r->in_map != NULL;
 	lane->rx.open = &lane->slots[r->head & r->mask];
@@ -93,6 +122,8 @@ void mr_lane_begin(struct mr_lane *lane, struct mr_lane_clock *clock)
 	mr_lane_link(lane);
 	lane->state = MR_LANE_RUN;
 	lane->begun_tsc = now;
+	if (lane->tick_tsc != 0)
+		lane->tick_due = now + lane->tick_tsc;
 	publish(lane, now);
 }
 

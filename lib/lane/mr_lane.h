@@ -12,6 +12,12 @@
  * to HALT by itself when the last packet has left. A lane that is told to HALT
  * with packets in flight leaves them where they are, and says how many.
  *
+ * Ticks. Every tick_tsc the lane gives the kernel a slot of blank buffers, for results that
+ * stages have to tell: between tx and rx, so that packets that come faster than the kernel
+ * takes them do not keep the ticks off, and one at a time. They come from tick_pool, where
+ * mr_plan.h keeps a reserve for them. The last of all is given in DRAIN, when no packet is out
+ * any more, and again as long as stages fill all of its buffers.
+ *
  * The loop takes no lock, allocates nothing, logs nothing and makes no system
  * call; a lane without a core of its own (yield_polls) gives the processor away
  * after that many empty turns. What it may call is tests/lint/hot_symbols.allow.
@@ -42,6 +48,10 @@ struct mr_lane {
 	struct mr_counters counters;
 	struct mr_hist latency;
 	enum mr_lane_state state;
+	uint64_t tick_due; /* when to give the next tick; UINT64_MAX: never */
+	uint64_t tick_tsc; /* so often; 0: never */
+	struct rte_mempool *tick_pool;
+	bool told;            /* the last tick came back and no stage had more to tell */
 	uint32_t yield_polls; /* 0: the core is the lane's own and it never yields */
 	uint64_t publish_tsc; /* publish this often */
 	uint64_t begun_tsc;   /* when the loop began, */

@@ -21,11 +21,16 @@ struct mr_lane_clock {
 	uint32_t empty; /* turns in a row that moved nothing */
 };
 
+/* mr_lane_tick gives a tick, or leaves it due where that cannot be yet. */
+void mr_lane_tick(struct mr_lane *lane, uint64_t now);
+
 /* mr_lane_moves polls once; returns how many packets moved. */
 static inline uint32_t mr_lane_moves(struct mr_lane *lane, uint64_t now)
 {
 	uint32_t moved = mr_tx_poll(&lane->tx, now);
 
+	if (MR_UNLIKELY(now >= lane->tick_due))
+		mr_lane_tick(lane, now);
 	if (MR_LIKELY(lane->state == MR_LANE_RUN))
 		moved += mr_rx_poll(&lane->rx, now);
 	return moved;

@@ -40,6 +40,7 @@ void mr_relay_describe(struct mr_relay *r)
 			to[i] = (uint32_t)(((uint64_t)(uintptr_t)m[i]->buf_addr - r->tx_region) /
 				MR_UNIT);
 	}
+	mr_ring_in(&r->kernel, seq)->flags = note->in->flags;
 	memcpy(mr_slot_desc_in(mr_ring_in(&r->kernel, seq)), mr_slot_desc_in(note->in),
 		note->count * sizeof(struct mr_desc_in));
 }

@@ -50,6 +50,8 @@ static inline uint32_t mr_relay_lane_moves(struct mr_lane *lane, uint64_t now)
 {
 	uint32_t moved = mr_tx_poll(&lane->tx, now);
 
+	if (MR_UNLIKELY(now >= lane->tick_due))
+		mr_lane_tick(lane, now);
 	if (MR_UNLIKELY(lane->state != MR_LANE_RUN))
 		return moved;
 	return moved +

@@ -79,9 +79,17 @@ struct mr_slot_in {
 	uint32_t ready;  /* sequence + 1 */
 	uint16_t count;  /* packets, 1..batch; 0 hands over an empty slot */
 	uint8_t rx_port; /* DPDK port id the packets came from */
-	uint8_t flags;   /* 0 */
+	uint8_t flags;   /* MR_SLOT_TICK and MR_SLOT_LAST, or 0 */
 			 /* struct mr_desc_in d[batch] follows; seven share the first cache line */
 };
+
+/*
+ * A tick: the slot's buffers are blank, of length 0, for results that stages have to tell. Who
+ * takes none leaves its verdict, MR_DROP for MR_REASON_blank. MR_SLOT_LAST: no packet comes
+ * any more, so what waits for one is to be told now.
+ */
+#define MR_SLOT_TICK 1u
+#define MR_SLOT_LAST 2u
 
 struct mr_slot_out {
 	uint32_t done;  /* sequence + 1 */
@@ -128,10 +136,10 @@ enum mr_left {
 struct mr_chain_dev {
 	uint16_t stage;        /* enum mr_stage_id */
 	uint16_t counter_base; /* first of its counters in the lane's block */
-	uint32_t spare;
-	uint64_t table[2]; /* what it loaded from a file, in device memory; 0: nothing */
-	uint64_t state;    /* its memory of this lane; 0: it has none */
-	uint64_t shared;   /* its memory of the device, the same for all lanes; 0: none */
+	uint32_t flags;        /* MR_CHAIN_TICKS or 0 */
+	uint64_t table[2];     /* what it loaded from a file, in device memory; 0: nothing */
+	uint64_t state;        /* its memory of this lane; 0: it has none */
+	uint64_t shared;       /* its memory of the device, the same for all lanes; 0: none */
 	uint8_t params[2][MR_PARAM_BYTES] __attribute__((aligned(8)));
 };
 
@@ -158,6 +166,8 @@ struct mr_lane_dev {
 	uint32_t flags; /* MR_LANE_TIMED or 0 */
 	struct mr_chain_dev chain[MR_CHAIN_MAX];
 };
+
+#define MR_CHAIN_TICKS 1u /* blank buffers are offered to it */
 
 #define MR_LANE_TIMED 2u /* a stage asks for the time */
 

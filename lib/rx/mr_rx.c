@@ -136,6 +136,32 @@ uint32_t mr_rx_poll_open(struct mr_rx *rx, uint64_t now)
 	return mr_rx_take_up(rx, n, now);
 }
 
+COLD bool mr_rx_tick(struct mr_rx *rx, struct rte_mempool *pool, uint32_t flags, uint64_t now)
+{
+	struct mr_ring_note *slot = rx->open;
+	const uint32_t n = rx->batch < MR_TICK_BUFFERS ? rx->batch : MR_TICK_BUFFERS;
+	struct mr_desc_in *d = mr_slot_desc_in(slot->in);
+
+	if (rte_mempool_get_bulk(pool, (void **)slot->mbufs, n) != 0)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = slot->mbufs[i];
+
+		mr_sync_enter(m);
+		rte_pktmbuf_reset(m);
+		d[i].position = (uint32_t)(((uint64_t)(uintptr_t)m->buf_addr - rx->window.region) /
+			MR_UNIT);
+		d[i].length = 0;
+		d[i].head = m->data_off;
+	}
+	rx->counters->c[MR_C_made_packets] += n;
+	slot->in->flags = (uint8_t)flags;
+	slot->opened_tsc = now;
+	slot->bytes = 0;
+	mr_rx_give(rx, slot, n);
+	return true;
+}
+
 void mr_rx_flush(struct mr_rx *rx)
 {
 	if (mr_rx_fill(rx) != 0)

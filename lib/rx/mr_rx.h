@@ -30,6 +30,10 @@
 #include "mr_rx_describe.h"
 #include "mr_stats.h"
 
+#define MR_TICK_BUFFERS 32u /* most that a tick gives; a warp's worth */
+
+struct rte_mempool;
+
 struct mr_rx {
 	/* touched on every poll */
 	struct mr_ring *ring;
@@ -56,7 +60,13 @@ static inline uint32_t mr_rx_fill(const struct mr_rx *rx)
 	return mr_ring_full(rx->ring) ? 0 : rx->open->count;
 }
 
-/* mr_rx_flush gives the open slot if it holds a packet; for draining. */
+/* mr_rx_flush gives the open slot if it holds a packet; for draining and before a tick. */
 void mr_rx_flush(struct mr_rx *rx);
+
+/*
+ * mr_rx_tick gives a slot of blank buffers of the pool: MR_TICK_BUFFERS, or as many as a batch
+ * has; flags are the slot's. The open slot is free and empty. false: the pool has none.
+ */
+bool mr_rx_tick(struct mr_rx *rx, struct rte_mempool *pool, uint32_t flags, uint64_t now);
 
 #endif

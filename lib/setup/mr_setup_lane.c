@@ -135,6 +135,8 @@ int mr_setup_lane_prepare(struct mr_setup *s, uint32_t i, struct mr_err *err)
 	l->guard = &s->guard;
 	l->yield_polls = p->core < 0 ? YIELD_POLLS : 0;
 	l->publish_tsc = hz / (s->plan->publish_hz != 0 ? s->plan->publish_hz : PUBLISH_HZ);
+	l->tick_tsc = ticks(p->tick_us);
+	l->tick_pool = sl->pool;
 	l->rx = (struct mr_rx){.ring = &l->ring,
 		.counters = &l->counters,
 		.guard = s->ports[p->rx_port].software ? &s->guard : NULL,

@@ -3,7 +3,7 @@
  * mr_image - the kernel with the built-in stages, in the forms devices take.
  *
  * Both forms are built from lib/stage/mr_kernel.h and have the entries
- * mr_kernel_thread and mr_kernel_warp (enum mr_work).
+ * mr_kernel_thread, mr_kernel_warp and mr_kernel_order (enum mr_work).
  */
 #ifndef MR_IMAGE_H
 #define MR_IMAGE_H

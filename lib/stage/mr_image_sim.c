@@ -22,9 +22,15 @@ static void kernel_warp(uint64_t argument, uint32_t block, const struct mr_sim_o
 	run(argument, block, orders, MR_WORK_WARP);
 }
 
+static void kernel_order(uint64_t argument, uint32_t block, const struct mr_sim_orders *orders)
+{
+	run(argument, block, orders, MR_WORK_ORDER);
+}
+
 static const struct mr_sim_kernel kernels[] = {
 	{"mr_kernel_thread", kernel_thread},
 	{"mr_kernel_warp", kernel_warp},
+	{"mr_kernel_order", kernel_order},
 };
 
 const struct mr_sim_image mr_image_sim = {

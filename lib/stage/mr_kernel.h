@@ -10,7 +10,13 @@
  * There is one entry per work division, so that header programs do not pay the
  * registers of payload programs. mr_kernel_thread() gives a packet to a thread;
  * mr_kernel_warp() gives it to a warp, in which THREAD stages are run by the
- * first thread and their view is handed to the others.
+ * first thread and their view is handed to the others. mr_kernel_order() is for chains
+ * that need every packet in order: a block is one warp, each thread has a packet, and they
+ * go down the chain together, stage by stage; WARP stages take one packet after the other.
+ *
+ * Ticks. A slot of blank buffers is offered to the stages that tick, beginning with another one
+ * each time, so that one with much to tell does not keep the others from it. What a stage has
+ * filled and sent is a result; it goes down no further.
  *
  * Where a lane's frames leave from other memory than they arrive in, the last step is a
  * copy: each frame that leaves goes to the buffer that the slot names for it, by the
@@ -94,6 +100,7 @@ struct mr_worker {
 	uint32_t done;       /* slots completed */
 	uint64_t now_ns;     /* clock at the slot in hand, or 0; every thread's own copy */
 	uint32_t generation; /* of the parameters; every thread's own copy */
+	uint32_t ticks;      /* slots of blank buffers completed; every thread's own copy */
 };
 
 MR_HD uint64_t mr_kernel_clock_ns(void)
@@ -280,11 +287,11 @@ MR_HD int mr_kernel_view(const struct mr_lane_dev *lane, uint8_t rx_port,
 		(void)mr_drop(v, MR_REASON_window);
 		return 0;
 	}
+	v->frame = (uint8_t *)(uintptr_t)(lane->region + (uint64_t)d.position * MR_UNIT + v->head);
 	if (v->length < MR_FRAME_MIN) {
 		(void)mr_drop(v, MR_REASON_runt);
 		return 0;
 	}
-	v->frame = (uint8_t *)(uintptr_t)(lane->region + (uint64_t)d.position * MR_UNIT + v->head);
 	return 1;
 }
 
@@ -361,12 +368,14 @@ MR_HD enum mr_flow mr_kernel_thread_stage(
 	switch (stage) {
 #define MR_KERNEL_CASE_THREAD(name) MR_KERNEL_CASE(name)
 #define MR_KERNEL_CASE_WARP(name)
+#define MR_KERNEL_CASE_ORDER(name)
 #define STAGE(name, work) MR_KERNEL_CASE_##work(name)
 #include "mr_stages.def"
 		MR_PLUGIN_STAGES(STAGE)
 #undef STAGE
 #undef MR_KERNEL_CASE_THREAD
 #undef MR_KERNEL_CASE_WARP
+#undef MR_KERNEL_CASE_ORDER
 	}
 	return MR_NEXT;
 }
@@ -376,31 +385,49 @@ MR_HD enum mr_flow mr_kernel_warp_stage(uint32_t stage, const struct mr_ctx *ctx
 	switch (stage) {
 #define MR_KERNEL_CASE_THREAD(name)
 #define MR_KERNEL_CASE_WARP(name) MR_KERNEL_CASE(name)
+#define MR_KERNEL_CASE_ORDER(name)
 #define STAGE(name, work) MR_KERNEL_CASE_##work(name)
 #include "mr_stages.def"
 		MR_PLUGIN_STAGES(STAGE)
 #undef STAGE
 #undef MR_KERNEL_CASE_THREAD
 #undef MR_KERNEL_CASE_WARP
+#undef MR_KERNEL_CASE_ORDER
 	}
 	return MR_NEXT;
 }
 
-MR_HD int mr_kernel_is_warp_stage(uint32_t stage)
+MR_HD enum mr_flow mr_kernel_order_stage(
+	uint32_t stage, const struct mr_ctx *ctx, struct mr_view *v)
 {
+	(void)ctx; /* an image may have no such stage */
+	(void)v;
 	switch (stage) {
 #define MR_KERNEL_CASE_THREAD(name)
-#define MR_KERNEL_CASE_WARP(name)                                                                  \
-	case MR_STAGE_##name:                                                                      \
-		return 1;
+#define MR_KERNEL_CASE_WARP(name)
+#define MR_KERNEL_CASE_ORDER(name) MR_KERNEL_CASE(name)
 #define STAGE(name, work) MR_KERNEL_CASE_##work(name)
 #include "mr_stages.def"
 		MR_PLUGIN_STAGES(STAGE)
 #undef STAGE
 #undef MR_KERNEL_CASE_THREAD
 #undef MR_KERNEL_CASE_WARP
+#undef MR_KERNEL_CASE_ORDER
 	}
-	return 0;
+	return MR_NEXT;
+}
+
+MR_HD enum mr_work mr_kernel_work_of(uint32_t stage)
+{
+	switch (stage) {
+#define STAGE(name, work)                                                                          \
+	case MR_STAGE_##name:                                                                      \
+		return MR_WORK_##work;
+#include "mr_stages.def"
+		MR_PLUGIN_STAGES(STAGE)
+#undef STAGE
+	}
+	return MR_WORK_THREAD;
 }
 
 MR_HD struct mr_ctx mr_kernel_ctx(
@@ -416,6 +443,8 @@ MR_HD struct mr_ctx mr_kernel_ctx(
 	ctx.now_ns = w->now_ns;
 	ctx.rank = rank;
 	ctx.size = size;
+	ctx.live = 1;
+	ctx.tick = MR_TICK_NOT;
 	return ctx;
 }
 
@@ -506,7 +535,7 @@ MR_HD uint32_t mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_bl
 					mr_kernel_ctx(w, &lane->chain[s], rank, MR_KERNEL_WARP);
 				uint32_t stage = lane->chain[s].stage;
 
-				if (mr_kernel_is_warp_stage(stage)) {
+				if (mr_kernel_work_of(stage) == MR_WORK_WARP) {
 					flow = mr_kernel_warp_stage(stage, &ctx, &v);
 				} else {
 					ctx.size = 1;
@@ -523,6 +552,136 @@ MR_HD uint32_t mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_bl
 		if (lane->tx_region != 0 && mr_kernel_leaves(&v))
 			mr_kernel_copy(lane, in[i].position, mr_kernel_to(lane, in, i), v.head,
 				v.length, rank, MR_KERNEL_WARP);
+	}
+	return changed;
+}
+
+/* The view of thread k for all threads of the warp. */
+MR_HD void mr_kernel_view_of(struct mr_view *v, uint32_t k)
+{
+#if defined(__CUDA_ARCH__)
+	uint64_t frame = (uint64_t)(uintptr_t)v->frame;
+	uint32_t words[3];
+
+	words[0] = v->length | v->head << 16;
+	words[1] = v->verdict | (uint32_t)v->port << 8 | (uint32_t)v->arg << 16;
+	words[2] = v->rx_port;
+	frame = __shfl_sync(0xffffffffu, frame, (int)k);
+	words[0] = __shfl_sync(0xffffffffu, words[0], (int)k);
+	words[1] = __shfl_sync(0xffffffffu, words[1], (int)k);
+	words[2] = __shfl_sync(0xffffffffu, words[2], (int)k);
+	v->frame = (uint8_t *)(uintptr_t)frame;
+	v->length = words[0] & 0xffff;
+	v->head = words[0] >> 16;
+	v->verdict = (uint8_t)words[1];
+	v->port = (uint8_t)(words[1] >> 8);
+	v->arg = (uint16_t)(words[1] >> 16);
+	v->rx_port = (uint8_t)words[2];
+#endif
+	(void)v;
+	(void)k;
+}
+
+/* A WARP stage on the packets of a warp's threads, one after the other, each by all of them. */
+MR_HD enum mr_flow mr_kernel_warp_each(
+	uint32_t stage, const struct mr_ctx *ctx, struct mr_view *v, enum mr_flow flow)
+{
+	for (uint32_t k = 0; k < MR_KERNEL_WARP; k++) {
+		struct mr_view of_k = *v;
+		enum mr_flow k_flow = flow;
+
+#if defined(__CUDA_ARCH__)
+		k_flow = (enum mr_flow)__shfl_sync(0xffffffffu, (int)flow, (int)k);
+#endif
+		if (k_flow == MR_STOP)
+			continue;
+		mr_kernel_view_of(&of_k, k);
+		k_flow = mr_kernel_warp_stage(stage, ctx, &of_k);
+		mr_kernel_warp_sync();
+		if (ctx->rank == k) {
+			*v = of_k;
+			flow = k_flow;
+		}
+	}
+	return flow;
+}
+
+/* One stage of an ordered chain, by all threads of the warp; flow says who has a packet for it. */
+MR_HD enum mr_flow mr_kernel_order_step(const struct mr_worker *w, const struct mr_block *b,
+	uint32_t s, enum mr_tick tick, struct mr_view *v, enum mr_flow flow)
+{
+	const struct mr_chain_dev *c = &w->lane->chain[s];
+	struct mr_ctx ctx = mr_kernel_ctx(w, c, b->thread, MR_KERNEL_WARP);
+	enum mr_work work = mr_kernel_work_of(c->stage);
+
+	ctx.live = flow == MR_NEXT;
+	ctx.tick = tick;
+	if (work == MR_WORK_WARP)
+		return mr_kernel_warp_each(c->stage, &ctx, v, flow);
+	if (work == MR_WORK_ORDER) {
+		enum mr_flow own = mr_kernel_order_stage(c->stage, &ctx, v);
+
+		flow = ctx.live ? own : MR_STOP;
+	} else if (ctx.live) {
+		ctx.size = 1;
+		ctx.rank = 0;
+		flow = mr_kernel_thread_stage(c->stage, &ctx, v);
+	}
+	mr_kernel_warp_sync();
+	return flow;
+}
+
+/* Down the chain with a packet per thread, or with a blank buffer per thread. */
+MR_HD void mr_kernel_order_chain(const struct mr_worker *w, const struct mr_block *b,
+	enum mr_tick tick, struct mr_view *v, enum mr_flow flow)
+{
+	const struct mr_lane_dev *lane = w->lane;
+	uint32_t s = tick != MR_TICK_NOT && lane->chain_len != 0 ? w->ticks % lane->chain_len : 0;
+
+	for (uint32_t i = 0; i < lane->chain_len; i++) {
+		if (tick == MR_TICK_NOT || (lane->chain[s].flags & MR_CHAIN_TICKS) != 0)
+			flow = mr_kernel_order_step(w, b, s, tick, v, flow);
+		s = s + 1 == lane->chain_len ? 0 : s + 1;
+	}
+}
+
+/* A packet per thread, all threads together from stage to stage; 0 as above. */
+MR_HD uint32_t mr_kernel_slot_order(const struct mr_worker *w, const struct mr_block *b,
+	uint32_t count, enum mr_tick tick, uint8_t rx_port, const struct mr_desc_in *in,
+	struct mr_desc_out *out)
+{
+	const struct mr_lane_dev *lane = w->lane;
+	uint32_t changed = 0;
+
+	for (uint32_t first = 0; first < count; first += MR_KERNEL_WARP) {
+		uint32_t i = first + b->thread, to = MR_KERNEL_STAYS, from = 0, place = 0;
+		enum mr_flow flow = MR_STOP;
+		struct mr_view v;
+
+		v.frame = 0;
+		v.length = v.head = v.room = v.rx_port = v.verdict = v.port = v.arg = 0;
+		if (i < count) {
+			to = mr_kernel_to(lane, in, i);
+			if (mr_kernel_view(lane, rx_port, &in[i], to, &v)) {
+				flow = MR_NEXT;
+			} else if (tick != MR_TICK_NOT && v.arg == MR_REASON_runt) {
+				v.length = 0;
+				(void)mr_drop(&v, MR_REASON_blank);
+				flow = MR_NEXT;
+			}
+		}
+		mr_kernel_order_chain(w, b, tick, &v, flow);
+		if (i < count) {
+			from = in[i].position;
+			changed |= mr_kernel_result(&out[i], &v, &in[i]);
+			place = v.head | v.length << 16;
+			if (!mr_kernel_leaves(&v))
+				to = MR_KERNEL_STAYS;
+		}
+		if (lane->tx_region != 0) {
+			mr_kernel_warp_sync();
+			mr_kernel_copy_each(lane, b, from, to, place);
+		}
 	}
 	return changed;
 }
@@ -548,6 +707,29 @@ MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l,
 	w->done = 0;
 	w->generation = 0;
 	w->now_ns = 0;
+	w->ticks = 0;
+}
+
+/* A slot by the division that this kernel is of. */
+MR_HD uint32_t mr_kernel_slot(struct mr_worker *w, const struct mr_block *b, enum mr_work work,
+	const struct mr_slot_in *in, struct mr_slot_out *out)
+{
+	const struct mr_desc_in *d = (const struct mr_desc_in *)(in + 1);
+	struct mr_desc_out *to = (struct mr_desc_out *)(out + 1);
+	uint32_t count = in->count < w->lane->batch ? in->count : w->lane->batch;
+	uint32_t flags = in->flags, changed;
+
+	if (work == MR_WORK_WARP)
+		return mr_kernel_slot_warp(w, b, count, in->rx_port, d, to);
+	if (work == MR_WORK_THREAD)
+		return mr_kernel_slot_thread(w, b, count, in->rx_port, d, to);
+	changed = mr_kernel_slot_order(w, b, count,
+		(flags & MR_SLOT_TICK) == 0           ? MR_TICK_NOT
+			: (flags & MR_SLOT_LAST) != 0 ? MR_TICK_LAST
+						      : MR_TICK,
+		in->rx_port, d, to);
+	w->ticks += (flags & MR_SLOT_TICK) != 0;
+	return changed;
 }
 
 MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, enum mr_work work)
@@ -568,7 +750,7 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 			(const struct mr_slot_in *)(uintptr_t)(w.lane->in + at * w.lane->in_stride);
 		struct mr_slot_out *out =
 			(struct mr_slot_out *)(uintptr_t)(w.lane->out + at * w.lane->out_stride);
-		uint32_t count, changed;
+		uint32_t changed;
 		int plain;
 
 		if (b->thread == 0) {
@@ -581,15 +763,7 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 			break;
 		w.generation = generation;
 		w.now_ns = now_ns;
-		count = in->count < w.lane->batch ? in->count : w.lane->batch;
-		if (work == MR_WORK_WARP)
-			changed = mr_kernel_slot_warp(&w, b, count, in->rx_port,
-				(const struct mr_desc_in *)(in + 1),
-				(struct mr_desc_out *)(out + 1));
-		else
-			changed = mr_kernel_slot_thread(&w, b, count, in->rx_port,
-				(const struct mr_desc_in *)(in + 1),
-				(struct mr_desc_out *)(out + 1));
+		changed = mr_kernel_slot(&w, b, work, in, out);
 		mr_kernel_fence(b);
 		plain = mr_kernel_block_none(changed);
 		w.done++;

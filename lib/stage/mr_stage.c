@@ -105,5 +105,7 @@ uint64_t mr_stage_device_bytes(
 
 const char *mr_work_name(enum mr_work work)
 {
-	return work == MR_WORK_WARP ? "warp" : "thread";
+	static const char *const names[] = {"thread", "warp", "order"};
+
+	return names[work];
 }

@@ -14,7 +14,21 @@
  * programs). A WARP stage is called by the 32 threads of a warp together with
  * the same packet (payload programs); ctx->rank and ctx->size tell a thread its
  * share, and the values it leaves in the view must be the same in all 32. On
- * the host both are called once with rank 0 and size 1.
+ * the host both are called once with rank 0 and size 1. An ORDER stage needs the packets of
+ * its lane in order: it is called by the 32 threads of one warp together, each with a packet of
+ * its own, in the order of ctx->rank; a thread without one has live 0 and touches nothing. What
+ * is to be done in order stands in a loop of turns:
+ *
+ *     for (uint32_t turn = 0; turn < mr_turns(); turn = mr_turn_next(turn))
+ *         if (turn == ctx->rank && ctx->live) ...
+ *
+ * On the host there is one turn, and ctx->rank is 0.
+ *
+ * Ticks. A stage that `ticks` is called every tick_us of its lane with blank buffers: ctx->tick
+ * says so, and the view has length 0 and a verdict that drops it. It may make a frame there
+ * (mr_view_resize, every byte written) and mr_send it, a result; with MR_NEXT the buffer is
+ * offered to the chain's other stages that tick. With MR_TICK_LAST no packet comes any more:
+ * what waits for one is told now. The buffers are few; what does not fit waits in the state.
  *
  * Packets. mr_packet.h is the view: fields that are read and written within the frame
  * whatever a packet says (mr_get_be, mr_put_le, ...), the header walk (mr_walk), and
@@ -84,6 +98,7 @@
 enum mr_work {
 	MR_WORK_THREAD,
 	MR_WORK_WARP,
+	MR_WORK_ORDER,
 	MR_WORK_COUNT,
 };
 
@@ -94,6 +109,13 @@ enum mr_stage_id {
 	MR_STAGE_COUNT
 };
 
+/* What a stage is called with. */
+enum mr_tick {
+	MR_TICK_NOT,  /* a packet */
+	MR_TICK,      /* a blank buffer */
+	MR_TICK_LAST, /* a blank buffer, and no packet comes any more */
+};
+
 struct mr_ctx {
 	const void *params;  /* this stage's MR_PARAM_BYTES */
 	const void *table;   /* what it made of its file, aligned to 64 bytes, or NULL */
@@ -102,6 +124,8 @@ struct mr_ctx {
 	uint64_t *counters;  /* this stage's counters in the worker's block */
 	uint64_t now_ns;     /* when the kernel took the packet, for stages that are `timed` */
 	uint32_t rank, size; /* share of the work: thread in the warp; 0 of 1 on the host */
+	uint32_t live;       /* 0: this thread of an ORDER stage has no packet */
+	enum mr_tick tick;   /* what the view is, for stages that tick */
 };
 
 enum mr_flow {
@@ -133,6 +157,24 @@ MR_HD enum mr_flow mr_drop(struct mr_view *v, enum mr_reason reason)
 	v->verdict = MR_DROP;
 	v->arg = (uint16_t)reason;
 	return MR_STOP;
+}
+
+/* How many turns an ORDER stage takes to serve its warp, and the end of one. */
+MR_HD uint32_t mr_turns(void)
+{
+#if defined(__CUDA_ARCH__)
+	return 32;
+#else
+	return 1;
+#endif
+}
+
+MR_HD uint32_t mr_turn_next(uint32_t turn)
+{
+#if defined(__CUDA_ARCH__)
+	__syncwarp(0xffffffffu);
+#endif
+	return turn + 1;
 }
 
 /* mr_frame_load_16 reads 16 bytes of a frame in one access; p is aligned to 16. */
@@ -240,8 +282,9 @@ struct mr_stage_desc {
 	const char *help;
 	enum mr_stage_id id;
 	enum mr_work work;
-	bool ordered; /* needs every packet of the lane in order: one worker */
+	bool ordered; /* a WARP stage that needs every packet in order, as all ORDER stages do */
 	bool timed;   /* reads ctx->now_ns */
+	bool ticks;   /* takes blank buffers */
 	/*
 	 * A frame never begins before or ends behind where it came: the stage neither pushes
 	 * nor makes it longer. Where all of a chain say so, a staged lane's frames lie side by

@@ -175,6 +175,22 @@ static COLD uint32_t flush_all(struct mr_tx *tx, uint64_t now)
 	return moved;
 }
 
+/* A slot of blank buffers is done. Its time is no packet's latency. */
+static COLD void finish_tick(struct mr_tx *tx, struct mr_ring_note *slot)
+{
+	const struct mr_desc_out *out = mr_slot_desc_out(slot->out);
+
+	tx->tick_filled = true;
+	for (uint32_t i = 0; i < slot->count; i++)
+		tx->tick_filled &= out[i].verdict != MR_DROP || out[i].arg != MR_REASON_blank;
+	tx->last_tick_back = (slot->in->flags & MR_SLOT_LAST) != 0;
+	tx->tick_out = false;
+	slot->in->flags = 0;
+	slot->count = 0;
+	tx->oldest = slot->next;
+	mr_ring_release(tx->ring);
+}
+
 uint32_t mr_tx_poll_each(struct mr_tx *tx, uint64_t now)
 {
 	struct mr_ring_note *slot = tx->oldest;
@@ -188,7 +204,10 @@ uint32_t mr_tx_poll_each(struct mr_tx *tx, uint64_t now)
 	moved = tx->cursor - before;
 	if (tx->cursor == slot->count) {
 		tx->cursor = 0;
-		mr_tx_finish(tx, slot, slot->count, now);
+		if (MR_UNLIKELY(slot->in->flags != 0))
+			finish_tick(tx, slot);
+		else
+			mr_tx_finish(tx, slot, slot->count, now);
 	}
 	return moved;
 }

@@ -61,6 +61,10 @@ struct mr_tx {
 	bool split;           /* a packet may be in two segments */
 	uint64_t timeout_tsc; /* 0: for ever */
 	uint64_t ns_per_tsc;  /* fixed point, MR_TX_TSC_SHIFT bits of fraction */
+	/* of the tick that is out, or was last (mr_lane.h) */
+	bool tick_out;
+	bool tick_filled;    /* stages used all of its buffers: they may have more to tell */
+	bool last_tick_back; /* it was one that says that no packet comes any more */
 	struct mr_txq q[MR_TX_MAX];
 };
 

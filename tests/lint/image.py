@@ -22,7 +22,11 @@ import tempfile
 import tree
 
 # entry: registers a thread, bytes of shared memory a block
-CEILING = {"mr_kernel_thread": (128, 64), "mr_kernel_warp": (128, 64)}
+CEILING = {
+    "mr_kernel_thread": (128, 64),
+    "mr_kernel_warp": (128, 64),
+    "mr_kernel_order": (255, 64),
+}
 STAGE_REGISTERS = 64
 COMPILE_SECONDS = 120
 

@@ -11,7 +11,7 @@ EXIT_IN_WAIT = (
     "\t\tif (mr_load_relaxed(&w->host->exit) != 0)\n\t\t\treturn MR_LEFT_EXIT;\n"
 )
 LEFT = "\t\tif (left != MR_LEFT_NOT)\n\t\t\tbreak;\n"
-COUNT = "\t\tcount = in->count < w.lane->batch ? in->count : w.lane->batch;\n"
+SLOT = "\t\tchanged = mr_kernel_slot(&w, b, work, in, out);\n"
 DONE = "\t\t\tmr_store_release(&out->done, seq + 1);\n"
 PLAIN = "\t\t\tout->plain = (uint32_t)plain;\n"
 THREAD = "if (mr_kernel_view(lane, rx_port, &in[i], to, &v))\n\t\t\t\tmr_kernel_chain_thread"
@@ -29,7 +29,7 @@ FAULTS = {
     "wait_relaxed": [("mr_load_acquire(&slot->ready)", "mr_load_relaxed(&slot->ready)")],
     "take_relaxed": [("mr_load_acquire(&s->done)", "mr_load_relaxed(&s->done)")],
     # A hand-over before what is handed over.
-    "done_before_verdicts": [(DONE, ""), (COUNT, DONE[1:] + COUNT)],
+    "done_before_verdicts": [(DONE, ""), (SLOT, DONE[1:] + SLOT)],
     "plain_after_done": [(PLAIN + DONE, DONE + PLAIN)],
     # DPDK lib/gpudev/gpudev.c:1121: an item is free before its count is 0, so a refill is lost.
     "ready_before_count": [

@@ -578,7 +578,12 @@ static void a_launch_that_the_abi_cannot_say_is_refused(void **state)
 	r.lane[1].workers = 1;
 	r.lane[1].work = MR_WORK_THREAD;
 	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
-	says(&r, "kernel of header stages");
+	says(&r, "a stage that its kernel does not run");
+	r.lane[1].work = MR_WORK_ORDER;
+	r.lane[1].workers = 2;
+	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);
+	says(&r, "an order to keep, but several workers");
+	r.lane[1].workers = 1;
 	r.lane[1].work = MR_WORK_WARP;
 	r.stages[1][0].counter_base = MR_COUNTERS_MAX - 2;
 	assert_int_equal(load_and_launch(r.g, r.lane, 2, 0, &r.err), -EINVAL);

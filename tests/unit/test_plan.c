@@ -492,7 +492,8 @@ static void ticks_leave_one_worker_and_say_why(void **state)
 		0);
 	assert_int_equal(plan.lanes[0].workers, 1);
 	assert_non_null(strstr(plan.lanes[0].workers_why, "1 of 4"));
-	assert_int_equal(plan.devices[0].blocks[MR_WORK_THREAD], 1);
+	assert_int_equal(plan.lanes[0].work, MR_WORK_ORDER);
+	assert_int_equal(plan.devices[0].blocks[MR_WORK_ORDER], 1);
 	assert_int_equal(
 		build(TEXT("sim", "net_null0", LANE("a", "0", "any", "[direct]", ", tick_us: 10"))),
 		0);
