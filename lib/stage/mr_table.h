@@ -25,7 +25,7 @@
 #include <stddef.h>
 
 #define MR_TABLE_FILE_MAX (256u << 20) /* bytes of a file */
-#define MR_TABLE_WORDS_MAX 16u         /* words of a line */
+#define MR_TABLE_WORDS_MAX 64u         /* words of a line; those behind them are not kept */
 #define MR_TABLE_ERRORS_MAX 16u
 
 struct mr_table_errors {
