@@ -509,25 +509,26 @@ MR_HD void mr_format_read_int2(const struct mr_view *v, struct mr_seen *s)
 MR_HD void mr_format_read_ecpri(const struct mr_view *v, struct mr_seen *s)
 {
 	uint32_t at = s->payload, left = s->end - at, type = mr_get_u8(v, at + 1);
-	uint32_t bytes = mr_get_be16(v, at + 2);
+	uint32_t bytes = mr_get_be16(v, at + 2), bears = type == 0 || type == 2;
 
-	if (left < 4 || mr_get_u8(v, at) >> 4 != 1 || bytes > left - 4)
+	if (left < 4 || mr_get_u8(v, at) >> 4 != 1)
+		return;
+	if (bears && left >= 12) {
+		s->id[0] = mr_get_be16(v, at + 4);
+		s->id[1] = type << 1 | mr_get_u8(v, at + 8) >> 7;
+		s->id_known = 1;
+	}
+	if (bytes > left - 4 || (bears && bytes < 8))
 		return;
 	s->end = at + 4 + bytes;
-	if (type != 0 && type != 2) {
-		s->state = MR_SEEN_OTHER;
+	s->payload = at + (bears ? 8 : 4);
+	s->state = MR_SEEN_OTHER;
+	if (!bears || (mr_get_u8(v, at + 7) & 0x7f) != 0)
 		return;
-	}
-	if (bytes < 8)
-		return;
-	s->id[0] = mr_get_be16(v, at + 4);
-	s->id[1] = type << 1 | mr_get_u8(v, at + 8) >> 7;
-	s->id_known = 1;
 	s->seq = mr_get_u8(v, at + 6);
 	s->modulus = 256;
 	s->units = 1;
-	s->payload = at + 8;
-	s->state = (mr_get_u8(v, at + 7) & 0x7f) == 0 ? MR_SEEN_OK : MR_SEEN_OTHER;
+	s->state = MR_SEEN_OK;
 }
 
 /*

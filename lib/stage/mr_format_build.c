@@ -335,7 +335,7 @@ static void check_custom(struct parse *p)
 	if (row->seq.bytes != 0 && holds != 0 && row->modulus > holds)
 		mr_table_refuse(p->t, "modulus %s is above what %u bits of 'seq' hold",
 			p->modulus_text, row->seq.bits);
-	if (row->units == MR_FORMAT_UNITS_BYTES && strcmp(p->t->word[1], "ether") == 0)
+	if (row->units == MR_FORMAT_UNITS_BYTES && row->from >= MR_FORMAT_ETHER)
 		mr_table_refuse(p->t,
 			"'units bytes' would count what pads a short frame; take 'units field'");
 	if (row->time.bytes != 0 && row->tick_ps == 0)
@@ -354,17 +354,16 @@ static void parse_custom(struct mr_table_text *t, struct mr_format_row *row)
 	check_custom(&p);
 }
 
-static void parse_format(struct mr_table_text *t, struct mr_format_row *row)
+static bool parse_format(struct mr_table_text *t, struct mr_format_row *row)
 {
 	struct mr_nearest n;
 
 	mr_nearest_init(&n, t->word[0]);
 	for (row->format = 0; row->format < MR_FORMATS; row->format++) {
 		if (strcmp(t->word[0], names[row->format]) == 0)
-			return;
+			return true;
 		mr_nearest_offer(&n, names[row->format]);
 	}
-	row->format = MR_FORMAT_custom;
 	if (mr_nearest_get(&n) != NULL)
 		mr_table_refuse(t, "there is no format '%.40s'; did you mean '%s'?", t->word[0],
 			mr_nearest_get(&n));
@@ -373,6 +372,7 @@ static void parse_format(struct mr_table_text *t, struct mr_format_row *row)
 			"there is no format '%.40s'; a row begins with vrt, spead, vdif, vtp, "
 			"sflow, flow, netflow5, netflow9, ipfix, int2, ecpri, rtp or custom",
 			t->word[0]);
+	return false;
 }
 
 static void parse_carrier(struct mr_table_text *t, struct mr_format_row *row)
@@ -414,9 +414,10 @@ static bool parse_row(struct mr_table_text *t, struct mr_format_row *row)
 	uint32_t errors = t->errors->count;
 
 	memset(row, 0, sizeof(*row));
-	parse_format(t, row);
+	if (!parse_format(t, row))
+		return false;
 	parse_carrier(t, row);
-	if (row->format == MR_FORMAT_custom && t->words > 3)
+	if (row->format == MR_FORMAT_custom)
 		parse_custom(t, row);
 	else if (t->words > 3)
 		mr_table_refuse(t, "'%s' knows its fields; '%.40s' is for a custom row",

@@ -50,8 +50,9 @@ enum mr_ipfix_result {
 /* Where the places of a template begin. */
 MR_HD uint32_t mr_ipfix_home(uint32_t capacity, uint64_t exporter, uint32_t domain, uint32_t id)
 {
-	uint64_t x = (exporter ^ ((uint64_t)domain << 16 | id)) * 0x9e3779b97f4a7c15u;
+	uint64_t x = exporter * 0x9e3779b97f4a7c15u + ((uint64_t)domain << 16 | id);
 
+	x = (x ^ x >> 32) * 0x9e3779b97f4a7c15u;
 	x = (x ^ x >> 29) * 0x9e3779b97f4a7c15u;
 	return (uint32_t)((x >> 32) * capacity >> 32);
 }
