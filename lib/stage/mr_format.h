@@ -125,8 +125,8 @@ struct mr_format_row {
 	uint32_t units; /* enum mr_format_units */
 	struct mr_format_field id[3], seq, count, time;
 	uint64_t units_number;
-	uint64_t modulus; /* 0: 2^64 */
-	uint64_t tick_ps; /* of time; divides 10^12 */
+	uint64_t modulus;        /* 0: 2^64 */
+	uint64_t tick_ps, ticks; /* of time, and how many a second has */
 	uint32_t payload;
 	uint32_t valid_offset;
 	uint8_t valid_mask; /* 0: all are valid */
@@ -608,12 +608,10 @@ MR_HD void mr_format_read_custom(
 		!mr_format_field(v, &row->count, at, end, &s->units))
 		return;
 	if (row->tick_ps != 0) {
-		uint64_t per_second = 1000000000000 / row->tick_ps;
-
 		if (!mr_format_field(v, &row->time, at, end, &time))
 			return;
-		s->time_s = time / per_second;
-		s->time_ps = time % per_second * row->tick_ps;
+		s->time_s = time / row->ticks;
+		s->time_ps = (time - s->time_s * row->ticks) * row->tick_ps;
 		s->flags = MR_SEEN_TIME;
 	}
 	if (row->valid_mask != 0 && row->valid_offset >= end - at)

@@ -25,6 +25,8 @@ static const uint8_t carriers[MR_FORMATS] = {
 #undef FORMAT
 };
 
+#define SECOND_PS 1000000000000ull
+
 /* What a table without rows has; MR_FORMAT_ROWS_MIN of them. */
 static const char usual[] = "vrt udp 4991\nsflow udp 6343\nflow udp 2055\nflow udp 4739\n"
 			    "spead udp 7148\nrtp udp 5004\necpri ether 0xaefe\n";
@@ -175,23 +177,20 @@ static uint64_t parse_tick(const char *text)
 		const char *name;
 		uint64_t ps;
 	} units[] = {
-		{"ps", 1}, {"ns", 1000}, {"us", 1000000}, {"ms", 1000000000}, {"s", 1000000000000}};
+		{"ps", 1}, {"ns", 1000}, {"us", 1000000}, {"ms", 1000000000}, {"s", SECOND_PS}};
 	size_t digits = strspn(text, "0123456789");
-	char number[16] = "1";
+	char number[16];
 	uint64_t n;
 
 	if (digits >= sizeof(number))
 		return 0;
-	if (digits > 0) {
-		memcpy(number, text, digits);
-		number[digits] = '\0';
-	}
+	memcpy(number, text, digits);
+	number[digits] = '\0';
 	if (mr_param_number_parse(number, &n) < 0)
 		return 0;
 	for (size_t i = 0; i < MR_ARRAY_LEN(units); i++)
 		if (strcmp(text + digits, units[i].name) == 0 && n > 0 &&
-			n <= units[MR_ARRAY_LEN(units) - 1].ps / units[i].ps &&
-			units[MR_ARRAY_LEN(units) - 1].ps % (n * units[i].ps) == 0)
+			SECOND_PS / units[i].ps % n == 0)
 			return n * units[i].ps;
 	return 0;
 }
@@ -299,7 +298,8 @@ static void parse_word(struct parse *p, const char *word)
 	}
 	if (p->last == &p->row->time && p->row->tick_ps == 0) {
 		p->row->tick_ps = parse_tick(word);
-		if (p->row->tick_ps != 0)
+		p->row->ticks = p->row->tick_ps != 0 ? SECOND_PS / p->row->tick_ps : 0;
+		if (p->row->ticks != 0)
 			return;
 	}
 	refuse_word(p, word);

@@ -23,6 +23,8 @@ SHARED = [
     "lib/stage/mr_param.h",
     "lib/stage/mr_packet.h",
     "lib/stage/mr_sum.h",
+    "lib/stage/mr_format.h",
+    "lib/stage/mr_ipfix.h",
     "lib/stage/mr_stage.h",
 ]
 DEVICE_ONLY = ["lib/stage/mr_kernel.h"]
