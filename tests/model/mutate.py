@@ -78,6 +78,7 @@ FAULTS = {
     ],
     "window_beyond": [("number % MR_GEN_WINDOW / 64", "number % (2 * MR_GEN_WINDOW) / 64")],
     "list_beyond": [("i <= to && i < count", "i <= to && count != 0")],
+    "row_beyond": [("if (*ret_count == rows_max)", "if (*ret_count > rows_max)")],
     "backlog_beyond": [("q->head++ & q->mask;", "q->head++ % (q->mask + 2);")],
 }
 
