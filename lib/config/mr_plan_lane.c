@@ -26,13 +26,14 @@ static void plan_stage(struct mr_plan_work *w, uint32_t lane, uint32_t i, struct
 	const struct mr_param_env *env)
 {
 	const struct mr_config_stage *c = &w->cfg->lanes[lane].stages[i];
+	bool whole = true;
+	struct mr_err err;
+	char key[96];
 
 	mr_stage_param_defaults(s->desc, s->params);
 	for (uint32_t k = 0; k < c->params_count; k++) {
 		const struct mr_config_param *given = &c->params[k];
 		const struct mr_param_desc *p = mr_stage_param_find(s->desc, given->key);
-		struct mr_err err;
-		char key[96];
 
 		snprintf(key, sizeof(key), "lanes[%u].stages[%u].params.%s", lane, i, given->key);
 		if (given->is_list && p != NULL && p->list_max == 0) {
@@ -43,7 +44,11 @@ static void plan_stage(struct mr_plan_work *w, uint32_t lane, uint32_t i, struct
 			0)
 			continue;
 		mr_plan_refuse(w, key, "see millrace stages", "%s", err.msg);
+		whole = false;
 	}
+	snprintf(key, sizeof(key), "lanes[%u].stages[%u].params", lane, i);
+	if (whole && s->desc->check != NULL && s->desc->check(s->params, &err) != 0)
+		mr_plan_refuse(w, key, "see millrace stages", "%s", err.msg);
 	print_params(s, env);
 }
 

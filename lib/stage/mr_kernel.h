@@ -53,6 +53,7 @@
 #include "mr_stage_reflect.cu"
 #include "mr_stage_filter.cu"
 #include "mr_stage_route.cu"
+#include "mr_stage_seqtrack.cu"
 
 /* The stages of a plug-in (mr_plugin.h), in whose image they stand beside the built-in ones. */
 #if !defined(MR_PLUGIN_STAGES)

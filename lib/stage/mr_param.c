@@ -287,7 +287,7 @@ static int value_parse(const struct mr_param_desc *p, const char *text,
 		return mr_param_range_parse(text, p->min, p->max, &v->range);
 	case MR_PARAM_MAC:
 		rc = mr_param_mac_parse(text, &v->mac);
-		return rc < 0 || (v->mac.byte[0] & 1) == 0 ? rc : -EINVAL;
+		return rc < 0 || (v->mac.byte[0] & 1) == 0 || p->max == 1 ? rc : -EINVAL;
 	case MR_PARAM_IP:
 		return *text == '\0' ? 0 : mr_param_ip_parse(text, &v->ip);
 	case MR_PARAM_PREFIX:

@@ -34,7 +34,8 @@ enum mr_param_type {
 	MR_PARAM_PORT,   /* name of a port in the lane's tx list, uint32_t, index into the tx
 			    or a number counted from 0 in it      list */
 	MR_PARAM_RANGE,  /* N, N-M, 0x800 or any                  struct mr_range, min..max */
-	MR_PARAM_MAC,    /* 02:00:5e:10:00:01, no group address   struct mr_mac */
+	MR_PARAM_MAC,    /* 02:00:5e:10:00:01, no group address   struct mr_mac
+			    unless max is 1 */
 	MR_PARAM_IP,     /* 192.0.2.1, 2001:db8::1, or empty      struct mr_ip */
 	MR_PARAM_PREFIX, /* 10.0.0.0/8, an address, or any        struct mr_prefix */
 	MR_PARAM_FILE,   /* path of a file, or empty              char [MR_PARAM_FILE_MAX] */

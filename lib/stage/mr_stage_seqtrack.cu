@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * seqtrack - loss, duplicates, order and restarts of every stream of sensors and telemetry.
+ *
+ *     packet ─ table of formats ─► struct mr_seen ─ its stream ─► books (mr_track.h)
+ *                                                                    │
+ *                            tick ─► gaps that are too old ─► events, totals ─► results
+ *
+ * What a stream is, and how many there may be: mr_streams.h. A packet of one that has no place
+ * is counted as such and looked at no further.
+ *
+ * Results are of kind MR_RESULT_STREAMS. Records (struct mr_track_event; numbers of 8 bytes):
+ *
+ *     MISSED   number of the first unit that is missing, how many; time of the packet furthest
+ *              ahead: seconds, and picoseconds or what its format counts
+ *     RESTART  number that the sender began anew with, 0; time as above
+ *     STEP     number of the packet, 0; time as above
+ *     TOTALS   expected, units, missing, open (in gaps yet); received, placed, duplicate, late,
+ *              reordered, malformed, unknown, filtered, restarts, clock steps
+ *
+ * expected = units + missing + open; received = placed + duplicate + late + malformed + unknown +
+ * filtered, and one more while a packet is held. Totals of a stream are told at most every
+ * report_ms, when something came. Events wait in a queue of `events`; one that finds it full is
+ * lost and counted. With `forward: false` packets end here, and their buffers bear results too.
+ */
+#ifndef MR_STAGE_SEQTRACK_CU
+#define MR_STAGE_SEQTRACK_CU
+
+#include "mr_stage.h"
+
+#include "mr_ipfix.h"
+#include "mr_result.h"
+#include "mr_track.h"
+
+#define MR_SEQTRACK_SCAN 256u /* streams that a blank buffer looks through */
+#define MR_SEQTRACK_EVENT (MR_RESULT_STREAM + 8 * 4)
+#define MR_SEQTRACK_TOTALS_NUMBERS 14u
+#define MR_SEQTRACK_TOTALS (MR_RESULT_STREAM + 8 * MR_SEQTRACK_TOTALS_NUMBERS)
+
+struct mr_seqtrack_params {
+	struct mr_result_to to;
+	uint64_t window, leap;
+	uint32_t streams, events, templates, formats_max;
+	uint32_t late_ms, report_ms, idle_s;
+	uint32_t forward;
+	char formats[MR_PARAM_FILE_MAX];
+};
+
+enum mr_seqtrack_counter {
+	MR_SEQTRACK_RECEIVED,
+	MR_SEQTRACK_PLACED,
+	MR_SEQTRACK_DUPLICATE,
+	MR_SEQTRACK_LATE,
+	MR_SEQTRACK_MALFORMED,
+	MR_SEQTRACK_UNKNOWN,
+	MR_SEQTRACK_FILTERED,
+	MR_SEQTRACK_OVERFLOW,
+	MR_SEQTRACK_REORDERED,
+	MR_SEQTRACK_UNITS,
+	MR_SEQTRACK_MISSING,
+	MR_SEQTRACK_GAPS,
+	MR_SEQTRACK_RESTARTS,
+	MR_SEQTRACK_STEPS,
+	MR_SEQTRACK_STREAMS,
+	MR_SEQTRACK_REPLACED,
+	MR_SEQTRACK_RESULTS,
+	MR_SEQTRACK_RESULTS_LOST,
+};
+
+/*
+ * The lane's memory: this, events, templates, streams. How many there are of each is written
+ * once, so that parameters of a reload cannot lay it out anew.
+ */
+struct mr_seqtrack_state {
+	struct mr_streams streams;
+	uint32_t events, templates;
+	uint32_t cursor; /* stream that a tick looks at next */
+	uint32_t last;   /* 1: the last ticks have begun, which go through all once */
+	uint32_t number; /* of the next result */
+	uint32_t lost;   /* queue.lost that was counted */
+	struct mr_track_queue queue;
+};
+
+MR_HD uint32_t mr_seqtrack_power(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+MR_HD struct mr_track_event *mr_seqtrack_events(struct mr_seqtrack_state *st)
+{
+	return (struct mr_track_event *)(st + 1);
+}
+
+MR_HD struct mr_ipfix_template *mr_seqtrack_templates(struct mr_seqtrack_state *st)
+{
+	return (struct mr_ipfix_template *)(mr_seqtrack_events(st) + st->events);
+}
+
+MR_HD void *mr_seqtrack_streams(struct mr_seqtrack_state *st)
+{
+	return mr_seqtrack_templates(st) + st->templates;
+}
+
+MR_HD uint64_t mr_seqtrack_bytes(const struct mr_seqtrack_params *p)
+{
+	return sizeof(struct mr_seqtrack_state) +
+		(uint64_t)mr_seqtrack_power(p->events) * sizeof(struct mr_track_event) +
+		(uint64_t)p->templates * sizeof(struct mr_ipfix_template) +
+		mr_streams_bytes(p->streams, sizeof(struct mr_stream));
+}
+
+MR_HD void mr_seqtrack_begin(const struct mr_ctx *ctx, struct mr_seqtrack_state *st)
+{
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
+
+	if (st->streams.capacity != 0)
+		return;
+	mr_streams_begin(&st->streams, p->streams, sizeof(struct mr_stream), ctx->now_ns);
+	st->events = mr_seqtrack_power(p->events);
+	st->templates = p->templates;
+}
+
+MR_HD struct mr_books mr_seqtrack_books(const struct mr_ctx *ctx, struct mr_seqtrack_state *st)
+{
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
+	struct mr_books b;
+
+	b.queue = &st->queue;
+	b.events = mr_seqtrack_events(st);
+	b.events_mask = st->events - 1;
+	b.now_ns = ctx->now_ns;
+	b.window = p->window;
+	b.leap = p->leap;
+	b.gaps = b.restarts = b.steps = 0;
+	return b;
+}
+
+/* What of a stream may change with a packet or a tick. */
+struct mr_seqtrack_before {
+	uint64_t placed, duplicate, late, reordered, units, missing;
+};
+
+MR_HD struct mr_seqtrack_before mr_seqtrack_before(const struct mr_stream *s)
+{
+	struct mr_seqtrack_before b;
+
+	b.placed = s->placed;
+	b.duplicate = s->duplicate;
+	b.late = s->late;
+	b.reordered = s->reordered;
+	b.units = s->units;
+	b.missing = s->missing;
+	return b;
+}
+
+MR_HD void mr_seqtrack_more(
+	const struct mr_ctx *ctx, enum mr_seqtrack_counter c, uint64_t now, uint64_t before)
+{
+	if (now != before)
+		mr_count(ctx, c, now - before);
+}
+
+/* Counts what changed in the books of a stream; where results are off nothing waits. */
+MR_HD void mr_seqtrack_settle(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
+	const struct mr_books *b, const struct mr_stream *s, const struct mr_seqtrack_before *was)
+{
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
+
+	mr_seqtrack_more(ctx, MR_SEQTRACK_PLACED, s->placed, was->placed);
+	mr_seqtrack_more(ctx, MR_SEQTRACK_UNITS, s->units, was->units);
+	mr_seqtrack_more(ctx, MR_SEQTRACK_DUPLICATE, s->duplicate, was->duplicate);
+	mr_seqtrack_more(ctx, MR_SEQTRACK_LATE, s->late, was->late);
+	mr_seqtrack_more(ctx, MR_SEQTRACK_REORDERED, s->reordered, was->reordered);
+	if ((b->gaps | b->restarts | b->steps) == 0)
+		return;
+	mr_seqtrack_more(ctx, MR_SEQTRACK_MISSING, s->missing, was->missing);
+	mr_count(ctx, MR_SEQTRACK_GAPS, b->gaps);
+	mr_count(ctx, MR_SEQTRACK_RESTARTS, b->restarts);
+	mr_count(ctx, MR_SEQTRACK_STEPS, b->steps);
+	if (!mr_result_wanted(&p->to))
+		st->queue.tail = st->queue.head;
+	else
+		mr_seqtrack_more(ctx, MR_SEQTRACK_RESULTS_LOST, st->queue.lost, st->lost);
+	st->lost = st->queue.lost;
+}
+
+/* The stream of a packet, which is made if it is new; NULL: there is no place for it. */
+MR_HD struct mr_stream *mr_seqtrack_find(
+	const struct mr_ctx *ctx, struct mr_seqtrack_state *st, const struct mr_stream_key *key)
+{
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
+	enum mr_streams_found found;
+	struct mr_stream *s =
+		(struct mr_stream *)mr_streams_find(&st->streams, mr_seqtrack_streams(st), key,
+			ctx->now_ns, (uint64_t)p->idle_s * 1000000000u, &found);
+
+	if (s == NULL || found == MR_STREAMS_KNOWN)
+		return s;
+	s->told_ns = ctx->now_ns;
+	mr_count(ctx, MR_SEQTRACK_STREAMS, 1);
+	if (found == MR_STREAMS_REPLACED)
+		mr_count(ctx, MR_SEQTRACK_REPLACED, 1);
+	return s;
+}
+
+/* How many units the packet bears; 0: nobody knows, or it is malformed. */
+MR_HD int mr_seqtrack_units(struct mr_seqtrack_state *st, const struct mr_view *v,
+	const struct mr_stream_key *key, struct mr_seen *s)
+{
+	enum mr_ipfix_result r;
+	uint32_t replaced = 0;
+
+	if (s->format != MR_FORMAT_ipfix)
+		return 1;
+	r = mr_ipfix_count(mr_seqtrack_templates(st), st->templates,
+		mr_streams_sender(&st->streams, key), (uint32_t)s->id[0], v, s->payload, s->end,
+		&s->units, &replaced);
+	if (r == MR_IPFIX_MALFORMED)
+		s->state = MR_SEEN_MALFORMED;
+	return r == MR_IPFIX_OK;
+}
+
+/* Takes a packet into the books of its stream. */
+MR_HD void mr_seqtrack_judge(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
+	const struct mr_view *v, struct mr_seen *s, struct mr_stream *stream)
+{
+	const struct mr_seqtrack_before before = mr_seqtrack_before(stream);
+	struct mr_books b = mr_seqtrack_books(ctx, st);
+	int known = s->state != MR_SEEN_OK || mr_seqtrack_units(st, v, &stream->head.key, s);
+
+	stream->received++;
+	stream->head.dirty = 1;
+	if (s->state == MR_SEEN_MALFORMED) {
+		stream->malformed++;
+		mr_count(ctx, MR_SEQTRACK_MALFORMED, 1);
+	} else if (s->state == MR_SEEN_INVALID) {
+		stream->filtered++;
+		mr_count(ctx, MR_SEQTRACK_FILTERED, 1);
+	} else if (s->state == MR_SEEN_OTHER || !known) {
+		stream->unknown++;
+		mr_count(ctx, MR_SEQTRACK_UNKNOWN, 1);
+		if (!known)
+			mr_track_lose(&b, stream);
+	} else {
+		(void)mr_track_packet(&b, stream, s, s->units);
+	}
+	mr_seqtrack_settle(ctx, st, &b, stream, &before);
+}
+
+/* A packet of a format, in its turn. */
+MR_HD void mr_seqtrack_packet(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
+	const struct mr_view *v, const struct mr_headers *h, struct mr_seen *s)
+{
+	struct mr_stream *stream;
+	struct mr_stream_key key;
+
+	mr_count(ctx, MR_SEQTRACK_RECEIVED, 1);
+	if (!s->id_known) {
+		mr_count(ctx,
+			s->state == MR_SEEN_MALFORMED         ? MR_SEQTRACK_MALFORMED
+				: s->state == MR_SEEN_INVALID ? MR_SEQTRACK_FILTERED
+							      : MR_SEQTRACK_UNKNOWN,
+			1);
+		return;
+	}
+	mr_streams_key(v, h, s, &key);
+	stream = mr_seqtrack_find(ctx, st, &key);
+	if (stream == NULL)
+		mr_count(ctx, MR_SEQTRACK_OVERFLOW, 1);
+	else
+		mr_seqtrack_judge(ctx, st, v, s, stream);
+}
+
+MR_HD void mr_seqtrack_put_event(
+	const struct mr_view *v, struct mr_result *r, const struct mr_track_event *e)
+{
+	mr_result_stream(v, r, e->kind, e->key.format, 0, e->key.id, e->key.from, 4);
+	mr_result_put(v, r, 8, e->at);
+	mr_result_put(v, r, 8, e->units);
+	mr_result_put(v, r, 8, e->time_s);
+	mr_result_put(v, r, 8, e->time_ps);
+}
+
+MR_HD void mr_seqtrack_put_totals(
+	const struct mr_view *v, struct mr_result *r, const struct mr_stream *s)
+{
+	const uint64_t open = mr_track_open(s);
+
+	mr_result_stream(v, r, MR_TRACK_TOTALS, s->head.key.format, 0, s->head.key.id,
+		s->head.key.from, MR_SEQTRACK_TOTALS_NUMBERS);
+	mr_result_put(v, r, 8, s->units + s->missing + open);
+	mr_result_put(v, r, 8, s->units);
+	mr_result_put(v, r, 8, s->missing);
+	mr_result_put(v, r, 8, open);
+	mr_result_put(v, r, 8, s->received);
+	mr_result_put(v, r, 8, s->placed);
+	mr_result_put(v, r, 8, s->duplicate);
+	mr_result_put(v, r, 8, s->late);
+	mr_result_put(v, r, 8, s->reordered);
+	mr_result_put(v, r, 8, s->malformed);
+	mr_result_put(v, r, 8, s->unknown);
+	mr_result_put(v, r, 8, s->filtered);
+	mr_result_put(v, r, 8, s->restarts);
+	mr_result_put(v, r, 8, s->steps);
+}
+
+MR_HD void mr_seqtrack_put_events(
+	struct mr_seqtrack_state *st, const struct mr_view *v, struct mr_result *r)
+{
+	struct mr_track_queue *q = &st->queue;
+
+	while (q->tail != q->head && mr_result_fits(v, r, MR_SEQTRACK_EVENT))
+		mr_seqtrack_put_event(v, r, &mr_seqtrack_events(st)[q->tail++ & (st->events - 1)]);
+}
+
+/*
+ * Looks through streams: gives up gaps that are too old, and writes totals that are due where
+ * results are wanted. It stops where one has no room.
+ */
+MR_HD void mr_seqtrack_scan(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
+	const struct mr_view *v, struct mr_result *r)
+{
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
+	const int wanted = mr_result_wanted(&p->to), last = ctx->tick == MR_TICK_LAST;
+	uint32_t left =
+		last || st->streams.used < MR_SEQTRACK_SCAN ? st->streams.used : MR_SEQTRACK_SCAN;
+
+	for (; left != 0; left--) {
+		struct mr_stream *s;
+		struct mr_books b = mr_seqtrack_books(ctx, st);
+		struct mr_seqtrack_before before;
+
+		if (st->cursor >= st->streams.used) {
+			if (last)
+				return;
+			st->cursor = 0;
+		}
+		s = (struct mr_stream *)mr_streams_at(
+			&st->streams, mr_seqtrack_streams(st), st->cursor);
+		before = mr_seqtrack_before(s);
+		mr_track_age(&b, s, last ? 0 : (uint64_t)p->late_ms * 1000000u);
+		mr_seqtrack_settle(ctx, st, &b, s, &before);
+		if (!wanted) {
+			s->head.dirty = 0;
+		} else if (s->head.dirty &&
+			(last || ctx->now_ns - s->told_ns >= (uint64_t)p->report_ms * 1000000u)) {
+			/* Its events are told before its totals, so they wait for them. */
+			mr_seqtrack_put_events(st, v, r);
+			if (st->queue.tail != st->queue.head ||
+				!mr_result_fits(v, r, MR_SEQTRACK_TOTALS))
+				return;
+			mr_seqtrack_put_totals(v, r, s);
+			s->head.dirty = 0;
+			s->told_ns = ctx->now_ns;
+		}
+		st->cursor++;
+	}
+	mr_seqtrack_put_events(st, v, r);
+}
+
+/* Makes a result in the view, if there is something to tell; the flow says whether. */
+MR_HD enum mr_flow mr_seqtrack_tell(
+	const struct mr_ctx *ctx, struct mr_seqtrack_state *st, struct mr_view *v, int scans)
+{
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
+	const uint32_t length = v->length;
+	struct mr_result r = {0};
+
+	r.at = v->room; /* where results are off nothing fits */
+	if (mr_result_wanted(&p->to) && !mr_result_begin(v, &p->to, &r))
+		return MR_NEXT;
+	if (mr_result_wanted(&p->to))
+		mr_seqtrack_put_events(st, v, &r);
+	if (scans)
+		mr_seqtrack_scan(ctx, st, v, &r);
+	if (r.records == 0) {
+		v->length = length;
+		return MR_NEXT;
+	}
+	mr_count(ctx, MR_SEQTRACK_RESULTS, r.records);
+	mr_result_end(v, &p->to, &r, MR_RESULT_STREAMS, st->number++, st->queue.lost, ctx->now_ns);
+	return mr_send(v, p->to.port);
+}
+
+/* A blank buffer in its turn. */
+MR_HD enum mr_flow mr_seqtrack_tick(
+	const struct mr_ctx *ctx, struct mr_seqtrack_state *st, struct mr_view *v)
+{
+	if (ctx->tick == MR_TICK_LAST && !st->last) {
+		st->last = 1;
+		st->cursor = 0;
+	}
+	return mr_seqtrack_tell(ctx, st, v, 1);
+}
+
+/* What becomes of a packet behind its books: it goes on, or its buffer bears results. */
+MR_HD enum mr_flow mr_seqtrack_leave(
+	const struct mr_ctx *ctx, struct mr_seqtrack_state *st, struct mr_view *v)
+{
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
+
+	if (p->forward)
+		return MR_NEXT;
+	/* As many as fill a frame; less than that waits for a tick. */
+	if (st->queue.head - st->queue.tail >= (p->to.bytes - 128) / MR_SEQTRACK_EVENT &&
+		mr_seqtrack_tell(ctx, st, v, 0) == MR_STOP)
+		return MR_STOP;
+	return mr_drop(v, MR_REASON_consumed);
+}
+
+MR_HD enum mr_flow mr_stage_seqtrack(const struct mr_ctx *ctx, struct mr_view *v)
+{
+	struct mr_seqtrack_state *st = (struct mr_seqtrack_state *)ctx->state;
+	const struct mr_format_table *table = (const struct mr_format_table *)ctx->table;
+	const struct mr_format_row *row = NULL;
+	enum mr_flow flow = MR_NEXT;
+	/* Zeroed, since a compiler does not see that a row is what fills them. */
+	struct mr_headers h = {0};
+	struct mr_seen seen = {0};
+
+	/* What needs no order, and so is done by all threads at a time. */
+	if (ctx->live && ctx->tick == MR_TICK_NOT && table != NULL) {
+		mr_walk(v, 0, &h);
+		row = mr_format_find(table, v, &h);
+		if (row != NULL)
+			mr_format_read(row, v, &h, &seen);
+	}
+	for (uint32_t turn = 0; turn < mr_turns(); turn = mr_turn_next(turn)) {
+		if (turn != ctx->rank || !ctx->live || st == NULL)
+			continue;
+		mr_seqtrack_begin(ctx, st);
+		if (ctx->tick != MR_TICK_NOT) {
+			flow = mr_seqtrack_tick(ctx, st, v);
+		} else if (row != NULL) {
+			mr_seqtrack_packet(ctx, st, v, &h, &seen);
+			flow = mr_seqtrack_leave(ctx, st, v);
+		}
+	}
+	return flow;
+}
+
+#if defined(MR_STAGE_DESCRIBE)
+static const struct mr_param_desc seqtrack_params[] = {
+	{.name = "formats",
+		.type = MR_PARAM_FILE,
+		.offset = offsetof(struct mr_seqtrack_params, formats),
+		.def = "",
+		.unit = "",
+		.help = "table of which format comes where; without it, the ports that are usual"},
+	{.name = "formats_max",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_seqtrack_params, formats_max),
+		.min = MR_FORMAT_ROWS_MIN,
+		.max = MR_FORMAT_ROWS_MAX,
+		.def = "64",
+		.unit = "rows",
+		.help = "what the table has room for"},
+	{.name = "streams",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_seqtrack_params, streams),
+		.min = 1,
+		.max = 1u << 24,
+		.def = "4096",
+		.unit = "streams",
+		.help = "that are kept at a time, some 550 bytes of GPU memory each"},
+	{.name = "idle_s",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_seqtrack_params, idle_s),
+		.min = 1,
+		.max = 1000000,
+		.def = "300",
+		.unit = "s",
+		.help = "after which a stream may give its place to a new one"},
+	{.name = "templates",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_seqtrack_params, templates),
+		.min = 16,
+		.max = 1u << 20,
+		.def = "1024",
+		.unit = "templates",
+		.help = "of IPFIX that are remembered"},
+	{.name = "window",
+		.type = MR_PARAM_U64,
+		.offset = offsetof(struct mr_seqtrack_params, window),
+		.min = 1,
+		.max = 1u << 30,
+		.def = "4096",
+		.unit = "units",
+		.help = "how far behind the newest a missing one is waited for"},
+	{.name = "late_ms",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_seqtrack_params, late_ms),
+		.min = 1,
+		.max = 1000000,
+		.def = "100",
+		.unit = "ms",
+		.help = "how long; needs tick_us"},
+	{.name = "leap",
+		.type = MR_PARAM_U64,
+		.offset = offsetof(struct mr_seqtrack_params, leap),
+		.min = 1,
+		.max = 1ull << 40,
+		.def = "16777216",
+		.unit = "units",
+		.help = "most that may be missing at once; beyond it, or a 16th of the modulus, "
+			"the sender is taken to begin anew"},
+	{.name = "forward",
+		.type = MR_PARAM_BOOL,
+		.offset = offsetof(struct mr_seqtrack_params, forward),
+		.def = "true",
+		.unit = "",
+		.help = "whether packets of streams go on, or end here"},
+	{.name = "events",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_seqtrack_params, events),
+		.min = 16,
+		.max = 1u << 20,
+		.def = "4096",
+		.unit = "events",
+		.help = "that may wait to be told, rounded up to a power of two"},
+	{.name = "report_ms",
+		.type = MR_PARAM_U32,
+		.offset = offsetof(struct mr_seqtrack_params, report_ms),
+		.min = 1,
+		.max = 1000000,
+		.def = "1000",
+		.unit = "ms",
+		.help = "how often a stream's totals are told at most"},
+	MR_RESULT_PARAMS(mr_seqtrack_params, to),
+};
+
+static uint64_t seqtrack_state_bytes(const uint8_t params[MR_PARAM_BYTES])
+{
+	return mr_seqtrack_bytes((const struct mr_seqtrack_params *)params);
+}
+
+static const struct mr_state_desc seqtrack_state = {seqtrack_state_bytes, NULL, "streams"};
+
+static size_t seqtrack_table_bytes(const uint8_t params[MR_PARAM_BYTES])
+{
+	return mr_format_bytes(((const struct mr_seqtrack_params *)params)->formats_max);
+}
+
+static int seqtrack_table_build(struct mr_table_text *text, const uint8_t params[MR_PARAM_BYTES],
+	const struct mr_param_env *env, void *table, size_t *ret_bytes)
+{
+	(void)env;
+	return mr_format_build(
+		text, ((const struct mr_seqtrack_params *)params)->formats_max, table, ret_bytes);
+}
+
+static const struct mr_table_desc seqtrack_table = {
+	"formats", "formats_max", seqtrack_table_bytes, seqtrack_table_build};
+
+static int seqtrack_check(const uint8_t params[MR_PARAM_BYTES], struct mr_err *err)
+{
+	return mr_result_check("seqtrack", &((const struct mr_seqtrack_params *)params)->to, err);
+}
+
+static const struct mr_stage_counter seqtrack_counters[] = {
+	[MR_SEQTRACK_RECEIVED] = {"received", "packets of a format in the table"},
+	[MR_SEQTRACK_PLACED] = {"placed", "of them, packets that came for the first time"},
+	[MR_SEQTRACK_DUPLICATE] = {"duplicate", "packets that had come before"},
+	[MR_SEQTRACK_LATE] = {"late", "packets whose gap was given up, or far from their stream"},
+	[MR_SEQTRACK_MALFORMED] = {"malformed", "packets whose lengths or marks contradict"},
+	[MR_SEQTRACK_UNKNOWN] = {"unknown",
+		"packets without a number, and IPFIX with data of unknown templates"},
+	[MR_SEQTRACK_FILTERED] = {"filtered",
+		"packets that say of themselves that they are invalid"},
+	[MR_SEQTRACK_OVERFLOW] = {"overflow", "packets of streams that there was no place for"},
+	[MR_SEQTRACK_REORDERED] = {"reordered", "of those placed, packets that filled a gap"},
+	[MR_SEQTRACK_UNITS] = {"units", "packets, records or bytes that were placed"},
+	[MR_SEQTRACK_MISSING] = {"missing", "of the same, those that were given up"},
+	[MR_SEQTRACK_GAPS] = {"gaps", "times that some were given up"},
+	[MR_SEQTRACK_RESTARTS] = {"restarts", "times that a sender began anew"},
+	[MR_SEQTRACK_STEPS] = {"clock_steps", "times that a sender's clock was set"},
+	[MR_SEQTRACK_STREAMS] = {"streams", "streams that began"},
+	[MR_SEQTRACK_REPLACED] = {"replaced", "of them, those that took an idle one's place"},
+	[MR_SEQTRACK_RESULTS] = {"results", "records that were told"},
+	[MR_SEQTRACK_RESULTS_LOST] = {"results_lost", "events that found their queue full"},
+};
+
+const struct mr_stage_desc mr_stage_desc_seqtrack = {
+	.name = "seqtrack",
+	.help = "find loss, duplicates, order and restarts in streams of sensors and telemetry",
+	.id = MR_STAGE_seqtrack,
+	.work = MR_WORK_ORDER,
+	.timed = true,
+	.ticks = true,
+	.params = seqtrack_params,
+	.params_count = MR_ARRAY_LEN(seqtrack_params),
+	.check = seqtrack_check,
+	.table = &seqtrack_table,
+	.counters = seqtrack_counters,
+	.counters_count = MR_ARRAY_LEN(seqtrack_counters),
+	.state = &seqtrack_state,
+};
+#endif
+
+#endif

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_track - the books of one stream: what came, what is missing, what came twice or too late.
+ *
+ *     struct mr_seen ─► how far ahead of what is expected ─► place in a span ─► class
+ *                                                               │
+ *                                                    gaps that are given up ─► events
+ *
+ * Positions. Units are numbered through without end: a position is the number on the wire plus a
+ * multiple of its modulus, so it does not wrap where the number does. VDIF, whose numbers begin
+ * anew each second, has frames since the second in which the stream began.
+ *
+ * Span. Everything from `floor` to `next` came, but for the gaps, which are at most
+ * MR_TRACK_GAPS. A packet in a gap fills it and is out of order; one that is between floor and
+ * next but in no gap is a duplicate; one before floor is late. A gap is given up, told and counted
+ * as missing when another one needs its place, when it lies further back than the window, when
+ * it is older than may be, or at the end; floor moves behind it.
+ *
+ * Leaps. A packet far from what is expected is held. If the next one follows it, the sender has
+ * started anew and both are placed; if not, it is late (after RFC 3550 A.1). How far is far:
+ * mr_track_limit. A sender whose uptime goes back has started anew at once.
+ *
+ * A short counter and a clock (VITA 49.2). A gap of n packets and one of n + 16 count alike, so
+ * the time says how many: that number which the counter allows and which comes nearest to the
+ * elapsed time over the period, learned from packets in a row. Where that leaves more than half a
+ * period the clock was set: the counter alone is believed, and the period is learned anew.
+ *
+ * Heaps (SPEAD). A heap number is a name, so each heap is a span of its own, of bytes. Up to
+ * MR_TRACK_HEAPS are open; another one gives up that which was opened first.
+ *
+ * Books. In packets: received = placed + duplicate + late + malformed + unknown + filtered, and
+ * one more while one is held. In units: expected = units + missing + what is in gaps yet.
+ *
+ * Thread   one at a time, in the order of the packets (an ORDER stage's turn).
+ */
+#ifndef MR_TRACK_H
+#define MR_TRACK_H
+
+#include "mr_streams.h"
+
+#define MR_TRACK_GAPS 3u
+#define MR_TRACK_HEAPS 2u
+#define MR_TRACK_CLOSED 4u /* numbers of heaps that are remembered when they are closed */
+#define MR_TRACK_UPTIME_MS                                                                         \
+	10000u /* an uptime that went back by less is of a packet that was late */
+
+/* What became of a packet. */
+enum mr_track_class {
+	MR_TRACK_PLACED,
+	MR_TRACK_DUPLICATE,
+	MR_TRACK_LATE,
+	MR_TRACK_HELD,
+};
+
+enum mr_track_event_kind {
+	MR_TRACK_MISSED = 1, /* `units` units from number `at` on (a heap: of heap `at`) */
+	MR_TRACK_TOTALS = 2,
+	MR_TRACK_RESTART = 3, /* the sender begins anew at number `at` */
+	MR_TRACK_STEP = 4,    /* its clock was set, by the packet with number `at` */
+};
+
+struct mr_track_gap {
+	uint64_t start, units;
+	uint64_t since_ns;
+};
+
+struct mr_track_span {
+	uint64_t floor, next;
+	uint32_t gaps, spare;
+	struct mr_track_gap gap[MR_TRACK_GAPS]; /* by start */
+};
+
+struct mr_track_heap {
+	struct mr_track_span span;
+	uint64_t id, bytes, got; /* bytes 0: not said */
+	uint64_t since_ns;       /* the last packet; 0: the place is free */
+};
+
+struct mr_stream {
+	struct mr_stream_head head;
+
+	uint64_t received, placed, duplicate, late, malformed, unknown, filtered; /* packets */
+	uint64_t reordered;      /* of those that were placed */
+	uint64_t units, missing; /* units that were placed, and that are given up */
+	uint32_t restarts, steps;
+
+	uint64_t told_ns; /* when its totals were told */
+	uint64_t modulus;
+	uint64_t seq, time_s, time_ps; /* of the packet that is furthest ahead */
+	uint64_t period; /* CLOCK: of a packet; SECOND: frames of a second; 0: unknown */
+	uint64_t uptime_ms;
+	uint64_t held_seq, held_units, held_s;
+	uint32_t track; /* enum mr_track of its last packet */
+	uint32_t holds; /* 1: a packet is held */
+	uint32_t begun; /* 1: the span has a beginning */
+	uint32_t spare;
+
+	union {
+		struct mr_track_span span;
+		struct {
+			struct mr_track_heap heap[MR_TRACK_HEAPS];
+			uint64_t closed[MR_TRACK_CLOSED]; /* number * 2 + 1 if it was complete */
+			uint32_t closed_next, spare;
+		} h;
+	} u;
+};
+
+struct mr_track_event {
+	struct mr_stream_key key;
+	uint32_t kind; /* enum mr_track_event_kind */
+	uint64_t at, units;
+	uint64_t time_s, time_ps; /* of the packet that told of it, as its format has it */
+};
+
+/* Events that wait to be told, a ring in the caller's memory. */
+struct mr_track_queue {
+	uint32_t head, tail; /* counted up for ever */
+	uint32_t lost;       /* events that found it full */
+	uint32_t spare;
+};
+
+/* What the functions below work with. */
+struct mr_books {
+	struct mr_track_queue *queue;
+	struct mr_track_event *events; /* [events_mask + 1] */
+	uint32_t events_mask;
+	uint64_t now_ns;
+	uint64_t window; /* units that a gap may lie back */
+	uint64_t leap;   /* most that is ahead and still a gap */
+	/* how often, for the caller's counters */
+	uint32_t gaps, restarts, steps;
+};
+
+MR_HD void mr_track_tell(
+	struct mr_books *t, const struct mr_stream *st, uint32_t kind, uint64_t at, uint64_t units)
+{
+	struct mr_track_queue *q = t->queue;
+	struct mr_track_event *e = &t->events[q->head & t->events_mask];
+
+	if (q->head - q->tail > t->events_mask) {
+		q->lost++;
+		return;
+	}
+	e->key = st->head.key;
+	e->kind = kind;
+	e->at = at;
+	e->units = units;
+	e->time_s = st->time_s;
+	e->time_ps = st->time_ps;
+	q->head++;
+}
+
+/* The number on the wire of a position; VDIF's begin anew each second, so they stay positions. */
+MR_HD uint64_t mr_track_wire(const struct mr_stream *st, uint64_t position)
+{
+	return st->modulus == 0 || st->track == MR_TRACK_SECOND ? position : position % st->modulus;
+}
+
+/* Gives up the first gap; of a heap nothing is told but when it is closed. */
+MR_HD void mr_track_give_up(
+	struct mr_books *t, struct mr_stream *st, struct mr_track_span *s, int told)
+{
+	const uint64_t units = s->gap[0].units;
+
+	if (told) {
+		mr_track_tell(t, st, MR_TRACK_MISSED, mr_track_wire(st, s->gap[0].start), units);
+		st->missing += units;
+		t->gaps++;
+	}
+	s->floor = s->gap[0].start + units;
+	s->gaps--;
+	for (uint32_t i = 0; i < s->gaps; i++)
+		s->gap[i] = s->gap[i + 1];
+}
+
+MR_HD void mr_track_give_up_all(struct mr_books *t, struct mr_stream *st)
+{
+	while (st->u.span.gaps != 0)
+		mr_track_give_up(t, st, &st->u.span, 1);
+}
+
+/* A gap at the end of those that there are; the first makes room. */
+MR_HD void mr_track_gap(struct mr_books *t, struct mr_stream *st, struct mr_track_span *s, int told,
+	uint64_t start, uint64_t units)
+{
+	struct mr_track_gap *g;
+
+	if (s->gaps == MR_TRACK_GAPS)
+		mr_track_give_up(t, st, s, told);
+	g = &s->gap[s->gaps++];
+	g->start = start;
+	g->units = units;
+	g->since_ns = t->now_ns;
+}
+
+/* Fills n units from p on of gap i, in which they lie whole. */
+MR_HD void mr_track_fill(struct mr_books *t, struct mr_stream *st, struct mr_track_span *s,
+	int told, uint32_t i, uint64_t p, uint64_t n)
+{
+	struct mr_track_gap *g = &s->gap[i];
+	const uint64_t before = p - g->start, behind = g->units - before - n;
+
+	if (before != 0 && behind != 0 && s->gaps == MR_TRACK_GAPS) {
+		/* Two of one: the first gap makes room, which may be what lies before. */
+		if (i == 0) {
+			g->units = before;
+			mr_track_give_up(t, st, s, told);
+			for (uint32_t k = s->gaps++; k > 0; k--)
+				s->gap[k] = s->gap[k - 1];
+			s->gap[0].start = p + n;
+			s->gap[0].units = behind;
+			s->gap[0].since_ns = t->now_ns;
+			return;
+		}
+		mr_track_give_up(t, st, s, told);
+		g = &s->gap[--i];
+	}
+	if (before == 0 && behind == 0) {
+		s->gaps--;
+		for (uint32_t k = i; k < s->gaps; k++)
+			s->gap[k] = s->gap[k + 1];
+	} else if (before == 0) {
+		g->start = p + n;
+		g->units = behind;
+	} else {
+		g->units = before;
+		if (behind == 0)
+			return;
+		for (uint32_t k = s->gaps++; k > i + 1; k--)
+			s->gap[k] = s->gap[k - 1];
+		s->gap[i + 1].start = p + n;
+		s->gap[i + 1].units = behind;
+		s->gap[i + 1].since_ns = g->since_ns;
+	}
+}
+
+/* Takes n units from position p on into a span. */
+MR_HD enum mr_track_class mr_track_place(struct mr_books *t, struct mr_stream *st,
+	struct mr_track_span *s, int told, uint64_t p, uint64_t n)
+{
+	if ((int64_t)(p - s->next) >= 0) {
+		if (p != s->next)
+			mr_track_gap(t, st, s, told, s->next, p - s->next);
+		s->next = p + n;
+		while (told && s->gaps != 0 &&
+			s->next - (s->gap[0].start + s->gap[0].units) > t->window)
+			mr_track_give_up(t, st, s, told);
+		return MR_TRACK_PLACED;
+	}
+	if ((int64_t)(p - s->floor) < 0)
+		return MR_TRACK_LATE;
+	for (uint32_t i = 0; i < s->gaps; i++) {
+		const uint64_t in = p - s->gap[i].start;
+
+		if (n == 0 || in >= s->gap[i].units || n > s->gap[i].units - in)
+			continue;
+		mr_track_fill(t, st, s, told, i, p, n);
+		st->reordered++;
+		return MR_TRACK_PLACED;
+	}
+	return MR_TRACK_DUPLICATE;
+}
+
+/*
+ * How far ahead, or behind, a packet may be that is not held: a 16th of the modulus, half of it
+ * where that is short (RFC 3550 A.1 has 3000 and 100 of 65536), and no more than is set.
+ */
+MR_HD int64_t mr_track_limit(uint64_t modulus, uint64_t set)
+{
+	const uint64_t most = modulus == 0 ? 1ull << 62
+		: modulus <= 256           ? modulus / 2
+					   : modulus / 16;
+
+	return (int64_t)(set < most ? set : most);
+}
+
+/* seq less what is expected next, by the shorter way round. */
+MR_HD int64_t mr_track_round(uint64_t modulus, uint64_t seq, uint64_t next)
+{
+	uint64_t ahead;
+
+	if (modulus == 0)
+		return (int64_t)(seq - next);
+	ahead = seq >= next ? seq - next : modulus - next + seq;
+	return ahead <= (modulus - 1) / 2 ? (int64_t)ahead : -(int64_t)(modulus - ahead);
+}
+
+/* Time since the packet that is furthest ahead, in ps or whatever is counted; 0: not known. */
+MR_HD int mr_track_elapsed(const struct mr_stream *st, const struct mr_seen *s, int64_t *ret)
+{
+	const int64_t seconds = (int64_t)(s->time_s - st->time_s);
+	const int64_t rest = (int64_t)(s->time_ps - st->time_ps);
+
+	*ret = rest;
+	if (seconds == 0)
+		return 1;
+	if ((s->flags & MR_SEEN_TIME) == 0 || seconds > 4000000 || seconds < -4000000)
+		return 0;
+	*ret = seconds * 1000000000000 + rest;
+	return 1;
+}
+
+/* Packets ahead of the last one by counter and clock; 1 is the next one. */
+MR_HD int64_t mr_track_clock(struct mr_books *t, struct mr_stream *st, const struct mr_seen *s)
+{
+	const int64_t modulus = (int64_t)s->modulus;
+	const int64_t count = mr_track_round(s->modulus, s->seq, st->seq);
+	int64_t elapsed, period = (int64_t)st->period, off, n;
+
+	if (!mr_track_elapsed(st, s, &elapsed))
+		return count;
+	if (period == 0) {
+		if (count == 1 && elapsed > 0)
+			st->period = (uint64_t)elapsed;
+		return count;
+	}
+	off = elapsed - period;
+	if (count == 1 && off <= period / 2 && off >= -(period / 2)) {
+		st->period = (uint64_t)(period + off / 8);
+		return 1;
+	}
+	n = (elapsed + (elapsed < 0 ? -(period / 2) : period / 2)) / period;
+	/* The nearest that the counter allows. */
+	off = (count - n) % modulus;
+	off = off > modulus / 2 ? off - modulus : off < -(modulus / 2) ? off + modulus : off;
+	off = elapsed - (n + off) * period;
+	if (off > period / 2 || off < -(period / 2)) {
+		st->steps++;
+		t->steps++;
+		mr_track_tell(t, st, MR_TRACK_STEP, s->seq, 0);
+		st->period = 0;
+		return count;
+	}
+	return (elapsed - off) / period;
+}
+
+/* Frames ahead of the last one; a second has as many as were seen in one. */
+MR_HD int64_t mr_track_second(struct mr_stream *st, const struct mr_seen *s)
+{
+	const int64_t seconds = (int64_t)(s->time_s - st->time_s);
+
+	if (st->period < st->seq + 1)
+		st->period = st->seq + 1;
+	if (seconds > 1000000 || seconds < -1000000)
+		return seconds > 0 ? INT64_MAX : INT64_MIN;
+	return seconds * (int64_t)st->period + (int64_t)s->seq - (int64_t)st->seq;
+}
+
+/* Units ahead of what is expected next. */
+MR_HD int64_t mr_track_ahead(struct mr_books *t, struct mr_stream *st, const struct mr_seen *s)
+{
+	if (s->track == MR_TRACK_CLOCK)
+		return mr_track_clock(t, st, s) - 1;
+	if (s->track == MR_TRACK_SECOND)
+		return mr_track_second(st, s) - 1;
+	return mr_track_round(s->modulus, s->seq, mr_track_wire(st, st->u.span.next));
+}
+
+MR_HD void mr_track_note(struct mr_stream *st, const struct mr_seen *s)
+{
+	st->seq = s->seq;
+	st->time_s = s->time_s;
+	st->time_ps = s->time_ps;
+}
+
+/* Begins a span at number seq; one modulus below it, positions have room. */
+MR_HD void mr_track_begin(struct mr_stream *st, const struct mr_seen *s, uint64_t seq)
+{
+	st->begun = 1;
+	st->u.span.floor = seq + s->modulus;
+	st->u.span.next = seq + s->modulus;
+	st->u.span.gaps = 0;
+}
+
+/* The held packet, if there is one, does not begin anything. */
+MR_HD void mr_track_release(struct mr_stream *st)
+{
+	st->late += st->holds;
+	st->holds = 0;
+}
+
+MR_HD void mr_track_restart(
+	struct mr_books *t, struct mr_stream *st, const struct mr_seen *s, uint64_t seq)
+{
+	mr_track_give_up_all(t, st);
+	st->restarts++;
+	t->restarts++;
+	st->period = 0;
+	mr_track_note(st, s);
+	mr_track_tell(t, st, MR_TRACK_RESTART, seq, 0);
+	mr_track_begin(st, s, seq);
+}
+
+/* Whether a packet follows the one that is held. */
+MR_HD int mr_track_follows(const struct mr_stream *st, const struct mr_seen *s)
+{
+	uint64_t next = st->held_seq + st->held_units;
+
+	if (st->holds == 0)
+		return 0;
+	if (s->track == MR_TRACK_SECOND && s->time_s != st->held_s)
+		return s->time_s == st->held_s + 1 && s->seq == 0;
+	if (s->modulus != 0)
+		next %= s->modulus;
+	return s->seq == next;
+}
+
+/* An uptime goes back at a restart; after 2^32 ms it goes back too (sFlow 5, RFC 3954). */
+MR_HD int mr_track_rebooted(struct mr_stream *st, const struct mr_seen *s)
+{
+	const uint64_t before = st->uptime_ms;
+
+	if ((s->flags & MR_SEEN_UPTIME) == 0)
+		return 0;
+	if (s->uptime_ms + MR_TRACK_UPTIME_MS < before &&
+		before - s->uptime_ms < (1ull << 32) - 60 * MR_TRACK_UPTIME_MS) {
+		st->uptime_ms = s->uptime_ms;
+		return st->begun;
+	}
+	if (s->uptime_ms > before || before - s->uptime_ms > MR_TRACK_UPTIME_MS)
+		st->uptime_ms = s->uptime_ms;
+	return 0;
+}
+
+/* Takes a packet with a number into the span of its stream. */
+MR_HD enum mr_track_class mr_track_numbered(
+	struct mr_books *t, struct mr_stream *st, const struct mr_seen *s, uint64_t units)
+{
+	struct mr_track_span *span = &st->u.span;
+	enum mr_track_class c;
+	uint64_t modulus;
+	int64_t ahead;
+
+	if (mr_track_rebooted(st, s)) {
+		mr_track_release(st);
+		mr_track_restart(t, st, s, s->seq);
+	} else if (!st->begun) {
+		mr_track_begin(st, s, s->seq);
+		mr_track_note(st, s);
+		span->next += units;
+		return MR_TRACK_PLACED;
+	} else if (mr_track_follows(st, s)) {
+		mr_track_restart(t, st, s, st->held_seq);
+		span->next += st->held_units;
+		st->units += st->held_units;
+		st->placed++;
+		st->holds = 0;
+		mr_track_note(st, s);
+		span->next += units;
+		return MR_TRACK_PLACED;
+	}
+	ahead = mr_track_ahead(t, st, s);
+	/* A clock goes further than the number. */
+	modulus = s->track == MR_TRACK_COUNT ? s->modulus : 0;
+	if (ahead > mr_track_limit(modulus, t->leap) ||
+		ahead < -mr_track_limit(modulus, t->window)) {
+		mr_track_release(st);
+		st->holds = 1;
+		st->held_seq = s->seq;
+		st->held_units = units;
+		st->held_s = s->time_s;
+		return MR_TRACK_HELD;
+	}
+	mr_track_release(st);
+	c = mr_track_place(t, st, span, 1, span->next + (uint64_t)ahead, units);
+	if (ahead >= 0)
+		mr_track_note(st, s);
+	return c;
+}
+
+/* Closes a heap: what of it did not come is missing. */
+MR_HD void mr_track_heap_close(struct mr_books *t, struct mr_stream *st, struct mr_track_heap *h)
+{
+	const uint64_t whole = h->bytes != 0 ? h->bytes : h->span.next;
+
+	if (h->since_ns == 0)
+		return;
+	if (whole != h->got) {
+		mr_track_tell(t, st, MR_TRACK_MISSED, h->id, whole - h->got);
+		st->missing += whole - h->got;
+		t->gaps++;
+	}
+	st->u.h.closed[st->u.h.closed_next++ % MR_TRACK_CLOSED] = h->id * 2 + (whole == h->got);
+	h->since_ns = 0;
+}
+
+/* The heap of a packet, opened if it is new; 0: it was closed before, as *ret_class says. */
+MR_HD struct mr_track_heap *mr_track_heap_of(struct mr_books *t, struct mr_stream *st,
+	const struct mr_seen *s, enum mr_track_class *ret_class)
+{
+	struct mr_track_heap *h = &st->u.h.heap[0];
+
+	for (uint32_t i = 0; i < MR_TRACK_HEAPS; i++)
+		if (st->u.h.heap[i].since_ns != 0 && st->u.h.heap[i].id == s->seq)
+			return &st->u.h.heap[i];
+	for (uint32_t i = 0; i < MR_TRACK_CLOSED && i < st->u.h.closed_next; i++)
+		if (st->u.h.closed[i] >> 1 == s->seq) {
+			*ret_class =
+				(st->u.h.closed[i] & 1) != 0 ? MR_TRACK_DUPLICATE : MR_TRACK_LATE;
+			return 0;
+		}
+	for (uint32_t i = 1; i < MR_TRACK_HEAPS; i++)
+		if (st->u.h.heap[i].since_ns < h->since_ns)
+			h = &st->u.h.heap[i];
+	mr_track_heap_close(t, st, h);
+	h->id = s->seq;
+	h->bytes = 0;
+	h->got = 0;
+	h->span.floor = 0;
+	h->span.next = 0;
+	h->span.gaps = 0;
+	return h;
+}
+
+MR_HD enum mr_track_class mr_track_heap(
+	struct mr_books *t, struct mr_stream *st, const struct mr_seen *s)
+{
+	enum mr_track_class c = MR_TRACK_LATE;
+	struct mr_track_heap *h = mr_track_heap_of(t, st, s, &c);
+
+	mr_track_note(st, s);
+	st->begun = 1;
+	if (h == 0)
+		return c;
+	h->since_ns = t->now_ns | 1;
+	if (s->heap_bytes > h->bytes)
+		h->bytes = s->heap_bytes;
+	c = mr_track_place(t, st, &h->span, 0, s->heap_at, s->units);
+	if (c == MR_TRACK_PLACED)
+		h->got += s->units;
+	if (h->bytes != 0 && h->got >= h->bytes)
+		mr_track_heap_close(t, st, h);
+	return c;
+}
+
+/*
+ * mr_track_packet takes a packet that is MR_SEEN_OK into the books of its stream; units is
+ * s->units, or what mr_ipfix_count() counted.
+ */
+MR_HD enum mr_track_class mr_track_packet(
+	struct mr_books *t, struct mr_stream *st, const struct mr_seen *s, uint64_t units)
+{
+	enum mr_track_class c;
+
+	if (st->begun && (st->track == MR_TRACK_HEAP) != (s->track == MR_TRACK_HEAP))
+		return MR_TRACK_LATE; /* no format has both */
+	st->track = s->track;
+	st->modulus = s->modulus;
+	c = s->track == MR_TRACK_HEAP ? mr_track_heap(t, st, s)
+				      : mr_track_numbered(t, st, s, units);
+	if (c == MR_TRACK_PLACED) {
+		st->placed++;
+		st->units += units;
+	}
+	st->duplicate += c == MR_TRACK_DUPLICATE;
+	st->late += c == MR_TRACK_LATE;
+	return c;
+}
+
+/* mr_track_lose says that a packet came whose units are not known: the next begins a new span. */
+MR_HD void mr_track_lose(struct mr_books *t, struct mr_stream *st)
+{
+	mr_track_release(st);
+	if (st->begun && st->track != MR_TRACK_HEAP) {
+		mr_track_give_up_all(t, st);
+		st->begun = 0;
+	}
+}
+
+/* mr_track_age gives up what waits for longer than late_ns; 0: all that waits. */
+MR_HD void mr_track_age(struct mr_books *t, struct mr_stream *st, uint64_t late_ns)
+{
+	if (st->track == MR_TRACK_HEAP) {
+		for (uint32_t i = 0; i < MR_TRACK_HEAPS; i++)
+			if (t->now_ns - st->u.h.heap[i].since_ns >= late_ns)
+				mr_track_heap_close(t, st, &st->u.h.heap[i]);
+		return;
+	}
+	if (late_ns == 0)
+		mr_track_release(st);
+	while (st->u.span.gaps != 0 && t->now_ns - st->u.span.gap[0].since_ns >= late_ns)
+		mr_track_give_up(t, st, &st->u.span, 1);
+}
+
+/* What is in gaps yet. */
+MR_HD uint64_t mr_track_open(const struct mr_stream *st)
+{
+	uint64_t units = 0;
+
+	if (st->track == MR_TRACK_HEAP) {
+		for (uint32_t i = 0; i < MR_TRACK_HEAPS; i++) {
+			const struct mr_track_heap *h = &st->u.h.heap[i];
+
+			if (h->since_ns != 0)
+				units += (h->bytes != 0 ? h->bytes : h->span.next) - h->got;
+		}
+		return units;
+	}
+	for (uint32_t i = 0; i < st->u.span.gaps; i++)
+		units += st->u.span.gap[i].units;
+	return units;
+}
+
+#endif
