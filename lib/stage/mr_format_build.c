@@ -311,7 +311,7 @@ static void check_bits(struct parse *p, const char *key, struct mr_format_field 
 
 	if (f->bytes == 0)
 		return;
-	if (f->bits == 0 && f->shift < most)
+	if (f->bits == 0)
 		f->bits = (uint8_t)(most - f->shift);
 	if (f->bits == 0 || f->shift + f->bits > most)
 		mr_table_refuse(p->t, "'%s' has %u bits, so shift and bits are %u at most together",

@@ -254,7 +254,7 @@ static const struct vector vectors[] = {
 			.payload = 48,
 			.end = 56},
 		"53040206 00000005 8001fffffffffffe 8002000000001008 8003000000001000"
-		"8004000000000008 9600000000000002 0102030405060708"},
+		"8004000000000008 8006000000000003 0102030405060708"},
 	{"spead that ends its stream, of unknown length", "spead udp 7148", 48, 8,
 		{.seq = 1,
 			.modulus = 1ull << 48,
@@ -344,7 +344,8 @@ static const struct vector vectors[] = {
 			.end = 56},
 		"00000005 00000001 c0000201 00000003 ffffffff fedcba98 00000002"
 		"00000001 00000005 0102030405000000 00000002 00000004 01020304"},
-	{"sflow of an agent with IPv6, without samples", "sflow udp 6343", 40, 40,
+	{"sflow of an agent with IPv6, without samples but with more behind", "sflow udp 6343", 40,
+		40,
 		{.id = {0x20010db800000000, 1, 0x2ffffffff},
 			.seq = 2,
 			.units = 1,
@@ -355,7 +356,7 @@ static const struct vector vectors[] = {
 			.payload = 40,
 			.end = 40},
 		"00000005 00000002 20010db8 00000000 00000000 00000001 ffffffff 00000002 00000003"
-		"00000000"},
+		"00000000 00000001 00000000"},
 	{"netflow5 with two flows", "flow udp 2055", 120, 24,
 		{.id = {0x0102},
 			.seq = 0xfffffffe,
@@ -631,6 +632,7 @@ static const struct {
 	{"spead", 0, "54", 0, MR_SEEN_MALFORMED, false},
 	{"spead", 1, "05", 0, MR_SEEN_MALFORMED, false},
 	{"spead", 2, "0305", 0, MR_SEEN_MALFORMED, false},
+	{"spead", 3, "05", 0, MR_SEEN_MALFORMED, false},
 	{"spead", 4, "ffff", 0, MR_SEEN_OK, true}, /* reserved */
 	{"spead", 6, "0000", 0, MR_SEEN_MALFORMED, true},
 	{"spead", 6, "0003", 0, MR_SEEN_MALFORMED, true},
@@ -652,7 +654,7 @@ static const struct {
 	{"spead", 34, "000000000009", 1, MR_SEEN_MALFORMED, true}, /* more than the heap */
 	{"spead", 34, "000100000008", 0, MR_SEEN_MALFORMED, true},
 	{"spead", 34, "ffffffffffff", 0, MR_SEEN_MALFORMED, true},
-	{"spead", 40, "8006", 9, MR_SEEN_OK, true},
+	{"spead", 40, "9600", 9, MR_SEEN_OK, true},
 
 	{"vdif", 8, "000000", 0, MR_SEEN_MALFORMED, true},
 	{"vdif", 8, "030000", 0, MR_SEEN_MALFORMED, true},
@@ -679,6 +681,7 @@ static const struct {
 	{"sflow with two samples, padded", 48, "00000005", 0, MR_SEEN_MALFORMED, true},
 	{"sflow with two samples, padded", 48, "00000005", 1, MR_SEEN_MALFORMED, true},
 	{"sflow with two samples, padded", 48, "00000005", 4, MR_SEEN_OK, true},
+	{"sflow with two samples, padded", 48, "fffffffd", 0, MR_SEEN_MALFORMED, true},
 	{"sflow with two samples, padded", 48, "00000000", 0, MR_SEEN_OK, true},
 
 	{"netflow5 with two flows", 0, "0006", 0, MR_SEEN_MALFORMED, false},
@@ -689,6 +692,7 @@ static const struct {
 
 	{"netflow9", 22, "0000", 0, MR_SEEN_MALFORMED, true},
 	{"netflow9", 22, "0003", 0, MR_SEEN_MALFORMED, true},
+	{"netflow9", 22, "0002000a", 0, MR_SEEN_MALFORMED, true}, /* in itself, from there */
 	{"netflow9", 22, "0004", 0, MR_SEEN_MALFORMED, true}, /* 256 follows as an id, of 1 byte */
 	{"netflow9", 34, "000b", 0, MR_SEEN_MALFORMED, true},
 	{"netflow9", 34, "000d", 0, MR_SEEN_MALFORMED, true},
@@ -1054,8 +1058,8 @@ static void records_have_the_length_that_their_template_says(void **state)
 	struct memory m = memory_of(64);
 
 	(void)state;
-	/* 4 and 2 bytes, the second of an enterprise; padding of 5 bytes is no record */
-	assert_int_equal(records(&m, "0002 0014 0100 0002 0008 0004 8001 0002 00007ed9"), 0);
+	/* 2 and 4 bytes, the first of an enterprise; padding of 5 bytes is no record */
+	assert_int_equal(records(&m, "0002 0014 0100 0002 8001 0002 00007ed9 0008 0004"), 0);
 	assert_int_equal(records(&m, "0100 0004"), 0);
 	assert_int_equal(records(&m, "0100 0009 0000000000"), 0);
 	assert_int_equal(records(&m, "0100 000a 010203040506"), 1);
@@ -1082,10 +1086,9 @@ static void fields_of_variable_length_are_walked(void **state)
 	struct memory m = memory_of(64);
 
 	(void)state;
-	/* 2 bytes, a string, 1 byte, a string of an enterprise, no byte behind it */
-	assert_int_equal(records(&m,
-				 "0002 001c 0100 0004 0001 0002 0052 ffff 0004 0001 "
-				 "8052 ffff 00000009"),
+	/* 2 bytes, a string of an enterprise, 1 byte, a string, no byte behind it */
+	assert_int_equal(
+		records(&m, "0002 001c 0100 0004 0001 0002 8052 ffff 00000009 0004 0001 0052 ffff"),
 		0);
 	assert_int_equal(records(&m, "0100 0009 0000 00 00 00"), 1);
 	assert_int_equal(records(&m, "0100 000f 0000 03 010203 00 02 0102 00"), 1);
@@ -1130,7 +1133,7 @@ static void options_are_records_too_and_their_template_has_a_scope(void **state)
 
 static void data_of_a_template_that_is_not_known_is_unknown_and_the_rest_is_counted(void **state)
 {
-	struct memory m = memory_of(64);
+	struct memory m = memory_of(MR_IPFIX_PROBES);
 	uint64_t n;
 	uint32_t replaced;
 
@@ -1182,7 +1185,9 @@ static void a_template_that_cannot_be_kept_is_unknown(void **state)
 	assert_int_equal(records(&m, text), -1);
 	/* a record of no bytes would be there without end */
 	assert_int_equal(records(&m, "0002 000c 0100 0001 0001 0000 0100 0008 00000000"), -1);
-	/* one above all that a message holds is never there */
+	/* one above all that a message holds is never there, nor is it of what 16 bits leave */
+	assert_int_equal(
+		records(&m, "0002 0010 0100 0002 0001 8000 0001 8004 0100 0008 00000000"), 0);
 	assert_int_equal(
 		records(&m, "0002 0014 0100 0003 0001 fffe 0001 fffe 0001 fffe 0100 0008 00000000"),
 		0);
@@ -1196,22 +1201,23 @@ static void a_template_that_cannot_be_kept_is_unknown(void **state)
 static void what_contradicts_in_sets_is_malformed(void **state)
 {
 	static const char *const sets[] = {"00", "000200", "0002 0000", "0002 0003", "0100 0003",
-		"0002 0005", "0100 0005", "0100 ffff 00000000", "0004 ffff",
+		"0004 0002 0006 0000", "0002 0005", "0100 0005", "0100 ffff 00000000", "0004 ffff",
 		"0002 0008 00ff 0001", /* no id of a template */
 		"0002 0008 0000 0000", /* zeros where a template could be */
 		"0002 0008 0100 0001", "0002 000b 0100 0001 0001 00",
-		"0002 000c 0100 0002 0001 0004", "0002 000c 0100 ffff 0001 0004",
+		"0002 000c 0100 0002 0001 0008", "0002 000c 0100 ffff 0001 0004",
 		"0002 000c 0100 0001 8001 0004", /* without its enterprise */
 		"0002 000f 0100 0001 8001 0004 000000"};
 	struct memory m = memory_of(64);
 
 	(void)state;
 	assert_int_equal(records(&m, "0002 000c 0100 0001 0001 0004"), 0);
-	for (size_t i = 0; i < MR_ARRAY_LEN(sets); i++)
+	for (size_t i = 0; i < MR_ARRAY_LEN(sets); i++) {
 		if (!is_malformed(&m, sets[i]))
 			fail_msg("%s", sets[i]);
-	/* and what was known still is */
-	assert_int_equal(records(&m, "0100 0008 00000000"), 1);
+		/* and what was known still is */
+		assert_int_equal(records(&m, "0100 0008 00000000"), 1);
+	}
 	free(m.templates);
 }
 
