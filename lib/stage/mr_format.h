@@ -163,7 +163,7 @@ MR_HD const struct mr_format_row *mr_format_find(
  * ends with the datagram, so what would lie behind that reads as 0.
  */
 
-/* VITA 49.2 5.1.1.3-5: TSI is of the integer seconds, TSF of the 64 bits behind them. */
+/* TSI is the kind of the integer seconds, TSF that of the 64 bits behind them; 0: none. */
 MR_HD void mr_format_read_vrt_time(
 	const struct mr_view *v, uint32_t end, uint32_t tsi, uint32_t tsf, struct mr_seen *s)
 {
@@ -182,9 +182,9 @@ MR_HD void mr_format_read_vrt_time(
 }
 
 /*
- * VITA 49.2 5.1. Word 0: type 31-28, class id 27, trailer 26, TSI 23-22, TSF 21-20, count 19-16,
+ * VITA 49.2 5.1.1. Word 0: type 31-28, class id 27, trailer 26, TSI 23-22, TSF 21-20, count 19-16,
  * size 15-0 in words with header and trailer. Data and extension data (0 to 3) may have a
- * trailer; 0 and 2 have no stream id. Each type of a stream counts its packets alone (5.1.1.6).
+ * trailer; 0 and 2 have no stream id. Each type of a stream counts its packets alone.
  * Context and commands (4 to 7) come when they will, so a clock says nothing of their loss.
  */
 MR_HD void mr_format_read_vrt(const struct mr_view *v, struct mr_seen *s)
@@ -274,9 +274,9 @@ MR_HD uint32_t mr_format_vdif_epoch(uint32_t epoch)
 }
 
 /*
- * VDIF 1.1.1, section 4; words are little-endian. Word 0: invalid 31, legacy 30 (a header of 16
- * bytes instead of 32), seconds since the epoch 29-0. Word 1: epoch 29-24, frame 23-0. Word 2:
- * length 23-0 in 8 bytes with the header. Word 3: thread 25-16, station 15-0. Senders fill gaps
+ * VDIF 1.1.1, Data Frame Header; words are little-endian. Word 0: invalid 31, legacy 30 (a header
+ * of 16 bytes instead of 32), seconds since the epoch 29-0. Word 1: epoch 29-24, frame 23-0. Word
+ * 2: length 23-0 in 8 bytes with the header. Word 3: thread 25-16, station 15-0. Senders fill gaps
  * with frames that are invalid and say nothing else but their length: those are of no stream.
  */
 MR_HD void mr_format_read_vdif(const struct mr_view *v, struct mr_seen *s)
@@ -296,7 +296,7 @@ MR_HD void mr_format_read_vdif(const struct mr_view *v, struct mr_seen *s)
 	s->seq = word1 & 0xffffff;
 	s->modulus = 1u << 24;
 	s->units = 1;
-	s->time_s = (uint64_t)mr_format_vdif_epoch(word1 >> 24 & 63) + (word0 & 0x3fffffff);
+	s->time_s = mr_format_vdif_epoch(word1 >> 24 & 63) + (word0 & 0x3fffffff);
 	s->flags = MR_SEEN_TIME;
 	s->track = MR_TRACK_SECOND;
 	s->payload = at + header;
@@ -468,8 +468,8 @@ MR_HD void mr_format_read_flow(const struct mr_view *v, struct mr_seen *s)
 }
 
 /*
- * Telemetry Report 2.0, 3.2: version (4 bits), hardware id (6), number of the packet (22), node
- * id. Reports follow, at least one: their second byte is their length in words without the
+ * Telemetry Report 2.0, Group Header: version (4 bits), hardware id (6), number of the packet (22),
+ * node id. Reports follow, at least one: their second byte is their length in words without the
  * first, and of INT metadata (type 1) the third is that of what is behind 2 words more.
  */
 MR_HD void mr_format_read_int2(const struct mr_view *v, struct mr_seen *s)
@@ -500,9 +500,9 @@ MR_HD void mr_format_read_int2(const struct mr_view *v, struct mr_seen *s)
 }
 
 /*
- * eCPRI 2.0, 3.1.3: version (4 bits), concatenation, type of message, bytes behind these 4.
+ * eCPRI 2.0, Common Header: version (4 bits), concatenation, type of message, bytes behind these 4.
  * IQ data (0) and real-time control (2) go on with the eAxC id, a number of 8 bits, E bit and
- * number of the part, and O-RAN (WG4.CUS 5.1.3 and 6.2) with the direction as highest bit of
+ * number of the part, and O-RAN (WG4 CUS, transport header) with the direction as highest bit of
  * at least 4 bytes. Parts of a message behind its first have no number of their own, nor have
  * other messages. Of messages concatenated in one frame the first is looked at.
  */

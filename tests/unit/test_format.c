@@ -862,6 +862,7 @@ static void without_rows_there_are_the_usual_ones(void **state)
 		for (uint32_t port = 0; port < 65536; port++)
 			known += format_at(t, port) != MR_FORMATS;
 		assert_int_equal(known, 6);
+		assert_string_equal(mr_format_name(mr_format_rows(t)[0].format), "flow");
 		free(t);
 	}
 }
