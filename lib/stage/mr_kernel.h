@@ -358,18 +358,23 @@ MR_HD uint32_t mr_kernel_result(
 	return (v->length ^ in->length) | (v->head ^ in->head) | v->verdict | v->port | v->arg;
 }
 
-/* One case per stage of the wanted division; the others cannot be in the chain. */
+/*
+ * How a stage is reached. On the device every entry has the stages of its division inlined; the
+ * others cannot be in the chain. The host reaches each by its address, so that there is one copy.
+ */
+#if defined(__CUDACC__)
 #define MR_KERNEL_CASE(name)                                                                       \
 	case MR_STAGE_##name:                                                                      \
 		return mr_stage_##name(ctx, v);
+#define MR_KERNEL_NO_CASE(name)
 
 MR_HD enum mr_flow mr_kernel_thread_stage(
 	uint32_t stage, const struct mr_ctx *ctx, struct mr_view *v)
 {
 	switch (stage) {
-#define MR_KERNEL_CASE_THREAD(name) MR_KERNEL_CASE(name)
-#define MR_KERNEL_CASE_WARP(name)
-#define MR_KERNEL_CASE_ORDER(name)
+#define MR_KERNEL_CASE_THREAD MR_KERNEL_CASE
+#define MR_KERNEL_CASE_WARP MR_KERNEL_NO_CASE
+#define MR_KERNEL_CASE_ORDER MR_KERNEL_NO_CASE
 #define STAGE(name, work) MR_KERNEL_CASE_##work(name)
 #include "mr_stages.def"
 		MR_PLUGIN_STAGES(STAGE)
@@ -384,9 +389,9 @@ MR_HD enum mr_flow mr_kernel_thread_stage(
 MR_HD enum mr_flow mr_kernel_warp_stage(uint32_t stage, const struct mr_ctx *ctx, struct mr_view *v)
 {
 	switch (stage) {
-#define MR_KERNEL_CASE_THREAD(name)
-#define MR_KERNEL_CASE_WARP(name) MR_KERNEL_CASE(name)
-#define MR_KERNEL_CASE_ORDER(name)
+#define MR_KERNEL_CASE_THREAD MR_KERNEL_NO_CASE
+#define MR_KERNEL_CASE_WARP MR_KERNEL_CASE
+#define MR_KERNEL_CASE_ORDER MR_KERNEL_NO_CASE
 #define STAGE(name, work) MR_KERNEL_CASE_##work(name)
 #include "mr_stages.def"
 		MR_PLUGIN_STAGES(STAGE)
@@ -401,12 +406,10 @@ MR_HD enum mr_flow mr_kernel_warp_stage(uint32_t stage, const struct mr_ctx *ctx
 MR_HD enum mr_flow mr_kernel_order_stage(
 	uint32_t stage, const struct mr_ctx *ctx, struct mr_view *v)
 {
-	(void)ctx; /* an image may have no such stage */
-	(void)v;
 	switch (stage) {
-#define MR_KERNEL_CASE_THREAD(name)
-#define MR_KERNEL_CASE_WARP(name)
-#define MR_KERNEL_CASE_ORDER(name) MR_KERNEL_CASE(name)
+#define MR_KERNEL_CASE_THREAD MR_KERNEL_NO_CASE
+#define MR_KERNEL_CASE_WARP MR_KERNEL_NO_CASE
+#define MR_KERNEL_CASE_ORDER MR_KERNEL_CASE
 #define STAGE(name, work) MR_KERNEL_CASE_##work(name)
 #include "mr_stages.def"
 		MR_PLUGIN_STAGES(STAGE)
@@ -430,6 +433,32 @@ MR_HD enum mr_work mr_kernel_work_of(uint32_t stage)
 	}
 	return MR_WORK_THREAD;
 }
+#else
+#define STAGE(name, work)                                                                          \
+	static __attribute__((noinline)) enum mr_flow mr_kernel_run_##name(                        \
+		const struct mr_ctx *ctx, struct mr_view *v)                                       \
+	{                                                                                          \
+		return mr_stage_##name(ctx, v);                                                    \
+	}
+#include "mr_stages.def"
+MR_PLUGIN_STAGES(STAGE)
+#undef STAGE
+
+static const struct {
+	enum mr_flow (*run)(const struct mr_ctx *ctx, struct mr_view *v);
+	enum mr_work work;
+} mr_kernel_stages[] = {
+#define STAGE(name, work) [MR_STAGE_##name] = {mr_kernel_run_##name, MR_WORK_##work},
+#include "mr_stages.def"
+	MR_PLUGIN_STAGES(STAGE)
+#undef STAGE
+};
+
+#define mr_kernel_thread_stage(stage, ctx, v) mr_kernel_stages[stage].run(ctx, v)
+#define mr_kernel_warp_stage mr_kernel_thread_stage
+#define mr_kernel_order_stage mr_kernel_thread_stage
+#define mr_kernel_work_of(stage) mr_kernel_stages[stage].work
+#endif
 
 MR_HD struct mr_ctx mr_kernel_ctx(
 	const struct mr_worker *w, const struct mr_chain_dev *c, uint32_t rank, uint32_t size)

@@ -243,11 +243,9 @@ MR_HD void mr_seqtrack_judge(const struct mr_ctx *ctx, struct mr_seqtrack_state 
 	} else if (s->state == MR_SEEN_OTHER || !known) {
 		stream->unknown++;
 		mr_count(ctx, MR_SEQTRACK_UNKNOWN, 1);
-		if (!known)
-			mr_track_lose(&b, stream);
-	} else {
-		(void)mr_track_packet(&b, stream, s, s->units);
 	}
+	if (s->state == MR_SEEN_OK)
+		(void)mr_track_packet(&b, stream, s, s->units, known);
 	mr_seqtrack_settle(ctx, st, &b, stream, &before);
 }
 
@@ -308,75 +306,83 @@ MR_HD void mr_seqtrack_put_totals(
 	mr_result_put(v, r, 8, s->steps);
 }
 
-MR_HD void mr_seqtrack_put_events(
-	struct mr_seqtrack_state *st, const struct mr_view *v, struct mr_result *r)
+/* The next stream that a tick looks at, with what is too old given up; NULL: it was the last. */
+MR_HD struct mr_stream *mr_seqtrack_next(const struct mr_ctx *ctx, struct mr_seqtrack_state *st)
 {
-	struct mr_track_queue *q = &st->queue;
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
+	const int last = ctx->tick == MR_TICK_LAST;
+	struct mr_books b = mr_seqtrack_books(ctx, st);
+	struct mr_seqtrack_before before;
+	struct mr_stream *s;
 
-	while (q->tail != q->head && mr_result_fits(v, r, MR_SEQTRACK_EVENT))
-		mr_seqtrack_put_event(v, r, &mr_seqtrack_events(st)[q->tail++ & (st->events - 1)]);
+	if (st->cursor >= st->streams.used) {
+		if (last || st->streams.used == 0)
+			return NULL;
+		st->cursor = 0;
+	}
+	s = (struct mr_stream *)mr_streams_at(&st->streams, mr_seqtrack_streams(st), st->cursor);
+	before = mr_seqtrack_before(s);
+	mr_track_age(&b, s, last ? 0 : (uint64_t)p->late_ms * 1000000u);
+	mr_seqtrack_settle(ctx, st, &b, s, &before);
+	return s;
 }
 
 /*
- * Looks through streams: gives up gaps that are too old, and writes totals that are due where
- * results are wanted. It stops where one has no room.
+ * Writes what there is to tell: events, and of a tick the totals of streams that are due, each
+ * behind the events of its stream. It ends where a record has no room.
  */
-MR_HD void mr_seqtrack_scan(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
+MR_HD void mr_seqtrack_write(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
 	const struct mr_view *v, struct mr_result *r)
 {
 	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
 	const int wanted = mr_result_wanted(&p->to), last = ctx->tick == MR_TICK_LAST;
-	uint32_t left =
-		last || st->streams.used < MR_SEQTRACK_SCAN ? st->streams.used : MR_SEQTRACK_SCAN;
+	uint32_t left = ctx->tick == MR_TICK_NOT ? 0 : last ? UINT32_MAX : MR_SEQTRACK_SCAN;
+	struct mr_track_queue *q = &st->queue;
+	struct mr_stream *s = NULL;
 
-	for (; left != 0; left--) {
-		struct mr_stream *s;
-		struct mr_books b = mr_seqtrack_books(ctx, st);
-		struct mr_seqtrack_before before;
-
-		if (st->cursor >= st->streams.used) {
-			if (last)
-				return;
-			st->cursor = 0;
+	for (;;) {
+		while (q->tail != q->head && mr_result_fits(v, r, MR_SEQTRACK_EVENT))
+			mr_seqtrack_put_event(
+				v, r, &mr_seqtrack_events(st)[q->tail++ & (st->events - 1)]);
+		if (s != NULL) {
+			if (!wanted) {
+				s->head.dirty = 0;
+			} else if (s->head.dirty &&
+				(last ||
+					ctx->now_ns - s->told_ns >=
+						(uint64_t)p->report_ms * 1000000u)) {
+				if (q->tail != q->head || !mr_result_fits(v, r, MR_SEQTRACK_TOTALS))
+					return;
+				mr_seqtrack_put_totals(v, r, s);
+				s->head.dirty = 0;
+				s->told_ns = ctx->now_ns;
+			}
+			st->cursor++;
 		}
-		s = (struct mr_stream *)mr_streams_at(
-			&st->streams, mr_seqtrack_streams(st), st->cursor);
-		before = mr_seqtrack_before(s);
-		mr_track_age(&b, s, last ? 0 : (uint64_t)p->late_ms * 1000000u);
-		mr_seqtrack_settle(ctx, st, &b, s, &before);
-		if (!wanted) {
-			s->head.dirty = 0;
-		} else if (s->head.dirty &&
-			(last || ctx->now_ns - s->told_ns >= (uint64_t)p->report_ms * 1000000u)) {
-			/* Its events are told before its totals, so they wait for them. */
-			mr_seqtrack_put_events(st, v, r);
-			if (st->queue.tail != st->queue.head ||
-				!mr_result_fits(v, r, MR_SEQTRACK_TOTALS))
-				return;
-			mr_seqtrack_put_totals(v, r, s);
-			s->head.dirty = 0;
-			s->told_ns = ctx->now_ns;
-		}
-		st->cursor++;
+		if (left-- == 0)
+			return;
+		s = mr_seqtrack_next(ctx, st);
+		if (s == NULL)
+			return;
 	}
-	mr_seqtrack_put_events(st, v, r);
 }
 
-/* Makes a result in the view, if there is something to tell; the flow says whether. */
+/* Makes a result in the view, if there is something to tell; MR_NEXT: there is not. */
 MR_HD enum mr_flow mr_seqtrack_tell(
-	const struct mr_ctx *ctx, struct mr_seqtrack_state *st, struct mr_view *v, int scans)
+	const struct mr_ctx *ctx, struct mr_seqtrack_state *st, struct mr_view *v)
 {
 	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
 	const uint32_t length = v->length;
 	struct mr_result r = {0};
 
+	if (ctx->tick == MR_TICK_LAST && !st->last) {
+		st->last = 1;
+		st->cursor = 0;
+	}
 	r.at = v->room; /* where results are off nothing fits */
 	if (mr_result_wanted(&p->to) && !mr_result_begin(v, &p->to, &r))
 		return MR_NEXT;
-	if (mr_result_wanted(&p->to))
-		mr_seqtrack_put_events(st, v, &r);
-	if (scans)
-		mr_seqtrack_scan(ctx, st, v, &r);
+	mr_seqtrack_write(ctx, st, v, &r);
 	if (r.records == 0) {
 		v->length = length;
 		return MR_NEXT;
@@ -386,30 +392,24 @@ MR_HD enum mr_flow mr_seqtrack_tell(
 	return mr_send(v, p->to.port);
 }
 
-/* A blank buffer in its turn. */
-MR_HD enum mr_flow mr_seqtrack_tick(
-	const struct mr_ctx *ctx, struct mr_seqtrack_state *st, struct mr_view *v)
-{
-	if (ctx->tick == MR_TICK_LAST && !st->last) {
-		st->last = 1;
-		st->cursor = 0;
-	}
-	return mr_seqtrack_tell(ctx, st, v, 1);
-}
-
-/* What becomes of a packet behind its books: it goes on, or its buffer bears results. */
-MR_HD enum mr_flow mr_seqtrack_leave(
-	const struct mr_ctx *ctx, struct mr_seqtrack_state *st, struct mr_view *v)
+/* A packet of a stream, or a blank buffer, in its turn. */
+MR_HD enum mr_flow mr_seqtrack_turn(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
+	struct mr_view *v, const struct mr_headers *h, struct mr_seen *seen)
 {
 	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
 
-	if (p->forward)
-		return MR_NEXT;
-	/* As many as fill a frame; less than that waits for a tick. */
-	if (st->queue.head - st->queue.tail >= (p->to.bytes - 128) / MR_SEQTRACK_EVENT &&
-		mr_seqtrack_tell(ctx, st, v, 0) == MR_STOP)
-		return MR_STOP;
-	return mr_drop(v, MR_REASON_consumed);
+	mr_seqtrack_begin(ctx, st);
+	if (ctx->tick == MR_TICK_NOT) {
+		mr_seqtrack_packet(ctx, st, v, h, seen);
+		if (p->forward)
+			return MR_NEXT;
+		(void)mr_drop(v, MR_REASON_consumed);
+		/* Events that would not fill a frame wait for a tick. */
+		if (st->queue.head - st->queue.tail < (p->to.bytes - 128) / MR_SEQTRACK_EVENT)
+			return MR_STOP;
+	}
+	return mr_seqtrack_tell(ctx, st, v) == MR_STOP || ctx->tick == MR_TICK_NOT ? MR_STOP
+										   : MR_NEXT;
 }
 
 MR_HD enum mr_flow mr_stage_seqtrack(const struct mr_ctx *ctx, struct mr_view *v)
@@ -432,13 +432,8 @@ MR_HD enum mr_flow mr_stage_seqtrack(const struct mr_ctx *ctx, struct mr_view *v
 	for (uint32_t turn = 0; turn < mr_turns(); turn = mr_turn_next(turn)) {
 		if (turn != ctx->rank || !ctx->live || st == NULL)
 			continue;
-		mr_seqtrack_begin(ctx, st);
-		if (ctx->tick != MR_TICK_NOT) {
-			flow = mr_seqtrack_tick(ctx, st, v);
-		} else if (row != NULL) {
-			mr_seqtrack_packet(ctx, st, v, &h, &seen);
-			flow = mr_seqtrack_leave(ctx, st, v);
-		}
+		if (row != NULL || ctx->tick != MR_TICK_NOT)
+			flow = mr_seqtrack_turn(ctx, st, v, &h, &seen);
 	}
 	return flow;
 }

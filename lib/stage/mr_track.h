@@ -173,92 +173,95 @@ MR_HD void mr_track_give_up(
 		s->gap[i] = s->gap[i + 1];
 }
 
-MR_HD void mr_track_give_up_all(struct mr_books *t, struct mr_stream *st)
+/* Gives up gaps from the first on: those further back than `window` units, or older than late_ns.
+ */
+MR_HD void mr_track_expire(
+	struct mr_books *t, struct mr_stream *st, uint64_t window, uint64_t late_ns)
 {
-	while (st->u.span.gaps != 0)
-		mr_track_give_up(t, st, &st->u.span, 1);
+	struct mr_track_span *s = &st->u.span;
+
+	while (s->gaps != 0 &&
+		(s->next - (s->gap[0].start + s->gap[0].units) > window ||
+			t->now_ns - s->gap[0].since_ns >= late_ns))
+		mr_track_give_up(t, st, s, 1);
 }
 
-/* A gap at the end of those that there are; the first makes room. */
-MR_HD void mr_track_gap(struct mr_books *t, struct mr_stream *st, struct mr_track_span *s, int told,
-	uint64_t start, uint64_t units)
+/* Puts a gap behind gap i - 1; there is a place for it. */
+MR_HD void mr_track_put_gap(
+	struct mr_track_span *s, uint32_t i, uint64_t start, uint64_t units, uint64_t since_ns)
 {
-	struct mr_track_gap *g;
-
-	if (s->gaps == MR_TRACK_GAPS)
-		mr_track_give_up(t, st, s, told);
-	g = &s->gap[s->gaps++];
-	g->start = start;
-	g->units = units;
-	g->since_ns = t->now_ns;
+	for (uint32_t k = s->gaps++; k > i; k--)
+		s->gap[k] = s->gap[k - 1];
+	s->gap[i].start = start;
+	s->gap[i].units = units;
+	s->gap[i].since_ns = since_ns;
 }
 
-/* Fills n units from p on of gap i, in which they lie whole. */
-MR_HD void mr_track_fill(struct mr_books *t, struct mr_stream *st, struct mr_track_span *s,
-	int told, uint32_t i, uint64_t p, uint64_t n)
+/* The gap in which n units from p on lie whole; gaps: there is none. */
+MR_HD uint32_t mr_track_gap_of(const struct mr_track_span *s, uint64_t p, uint64_t n)
 {
-	struct mr_track_gap *g = &s->gap[i];
-	const uint64_t before = p - g->start, behind = g->units - before - n;
+	uint32_t i = 0;
 
-	if (before != 0 && behind != 0 && s->gaps == MR_TRACK_GAPS) {
-		/* Two of one: the first gap makes room, which may be what lies before. */
-		if (i == 0) {
-			g->units = before;
-			mr_track_give_up(t, st, s, told);
-			for (uint32_t k = s->gaps++; k > 0; k--)
-				s->gap[k] = s->gap[k - 1];
-			s->gap[0].start = p + n;
-			s->gap[0].units = behind;
-			s->gap[0].since_ns = t->now_ns;
-			return;
-		}
-		mr_track_give_up(t, st, s, told);
-		g = &s->gap[--i];
+	for (; i < s->gaps; i++) {
+		const uint64_t in = p - s->gap[i].start;
+
+		if (n != 0 && in < s->gap[i].units && n <= s->gap[i].units - in)
+			break;
 	}
-	if (before == 0 && behind == 0) {
-		s->gaps--;
-		for (uint32_t k = i; k < s->gaps; k++)
-			s->gap[k] = s->gap[k + 1];
-	} else if (before == 0) {
-		g->start = p + n;
-		g->units = behind;
-	} else {
-		g->units = before;
-		if (behind == 0)
-			return;
-		for (uint32_t k = s->gaps++; k > i + 1; k--)
-			s->gap[k] = s->gap[k - 1];
-		s->gap[i + 1].start = p + n;
-		s->gap[i + 1].units = behind;
-		s->gap[i + 1].since_ns = g->since_ns;
-	}
+	return i;
 }
 
-/* Takes n units from position p on into a span. */
+/*
+ * Takes n units from position p on into a span. Where one more gap is needed and there is no
+ * place for it, the first one makes room; that may be what lies before p in the first itself.
+ */
 MR_HD enum mr_track_class mr_track_place(struct mr_books *t, struct mr_stream *st,
 	struct mr_track_span *s, int told, uint64_t p, uint64_t n)
 {
-	if ((int64_t)(p - s->next) >= 0) {
-		if (p != s->next)
-			mr_track_gap(t, st, s, told, s->next, p - s->next);
-		s->next = p + n;
-		while (told && s->gaps != 0 &&
-			s->next - (s->gap[0].start + s->gap[0].units) > t->window)
-			mr_track_give_up(t, st, s, told);
-		return MR_TRACK_PLACED;
-	}
-	if ((int64_t)(p - s->floor) < 0)
-		return MR_TRACK_LATE;
-	for (uint32_t i = 0; i < s->gaps; i++) {
-		const uint64_t in = p - s->gap[i].start;
+	const int ahead = (int64_t)(p - s->next) >= 0;
+	uint64_t before = 0, behind = 0, start = 0;
+	uint32_t i = s->gaps;
 
-		if (n == 0 || in >= s->gap[i].units || n > s->gap[i].units - in)
-			continue;
-		mr_track_fill(t, st, s, told, i, p, n);
+	if (!ahead) {
+		if ((int64_t)(p - s->floor) < 0)
+			return MR_TRACK_LATE;
+		i = mr_track_gap_of(s, p, n);
+		if (i == s->gaps)
+			return MR_TRACK_DUPLICATE;
+		start = s->gap[i].start;
+		before = p - start;
+		behind = s->gap[i].units - before - n;
 		st->reordered++;
+	}
+	if (s->gaps == MR_TRACK_GAPS && (ahead ? p != s->next : before != 0 && behind != 0)) {
+		if (!ahead && i == 0)
+			s->gap[0].units = before;
+		mr_track_give_up(t, st, s, told);
+		if (!ahead && i == 0)
+			before = 0;
+		else
+			i--;
+		if (!ahead && before == 0)
+			mr_track_put_gap(s, 0, p, n + behind, t->now_ns);
+	}
+	if (ahead) {
+		if (p != s->next)
+			mr_track_put_gap(s, i, s->next, p - s->next, t->now_ns);
+		s->next = p + n;
 		return MR_TRACK_PLACED;
 	}
-	return MR_TRACK_DUPLICATE;
+	s->gap[i].units = before;
+	if (before != 0 && behind != 0) {
+		mr_track_put_gap(s, i + 1, p + n, behind, s->gap[i].since_ns);
+	} else if (before == 0 && behind != 0) {
+		s->gap[i].start = p + n;
+		s->gap[i].units = behind;
+	} else if (before == 0) {
+		s->gaps--;
+		for (uint32_t k = i; k < s->gaps; k++)
+			s->gap[k] = s->gap[k + 1];
+	}
+	return MR_TRACK_PLACED;
 }
 
 /*
@@ -379,18 +382,6 @@ MR_HD void mr_track_release(struct mr_stream *st)
 	st->holds = 0;
 }
 
-MR_HD void mr_track_restart(
-	struct mr_books *t, struct mr_stream *st, const struct mr_seen *s, uint64_t seq)
-{
-	mr_track_give_up_all(t, st);
-	st->restarts++;
-	t->restarts++;
-	st->period = 0;
-	mr_track_note(st, s);
-	mr_track_tell(t, st, MR_TRACK_RESTART, seq, 0);
-	mr_track_begin(st, s, seq);
-}
-
 /* Whether a packet follows the one that is held. */
 MR_HD int mr_track_follows(const struct mr_stream *st, const struct mr_seen *s)
 {
@@ -422,66 +413,88 @@ MR_HD int mr_track_rebooted(struct mr_stream *st, const struct mr_seen *s)
 	return 0;
 }
 
-/* Takes a packet with a number into the span of its stream. */
-MR_HD enum mr_track_class mr_track_numbered(
-	struct mr_books *t, struct mr_stream *st, const struct mr_seen *s, uint64_t units)
+/*
+ * Takes a packet with a number into the span of its stream; known 0: how many units it has nobody
+ * knows, so the next one begins a new span.
+ */
+MR_HD enum mr_track_class mr_track_numbered(struct mr_books *t, struct mr_stream *st,
+	const struct mr_seen *s, uint64_t units, int known)
 {
+	const int rebooted = mr_track_rebooted(st, s), follows = mr_track_follows(st, s);
 	struct mr_track_span *span = &st->u.span;
 	enum mr_track_class c;
 	uint64_t modulus;
 	int64_t ahead;
 
-	if (mr_track_rebooted(st, s)) {
+	if (!known || rebooted || follows) {
+		mr_track_expire(t, st, 0, 0);
+		st->begun = 0;
+		st->period = 0;
+	}
+	if (!known) {
 		mr_track_release(st);
-		mr_track_restart(t, st, s, s->seq);
-	} else if (!st->begun) {
-		mr_track_begin(st, s, s->seq);
+		return MR_TRACK_LATE;
+	}
+	if (!st->begun) {
+		const uint64_t first = follows ? st->held_seq : s->seq;
+
 		mr_track_note(st, s);
-		span->next += units;
-		return MR_TRACK_PLACED;
-	} else if (mr_track_follows(st, s)) {
-		mr_track_restart(t, st, s, st->held_seq);
-		span->next += st->held_units;
-		st->units += st->held_units;
-		st->placed++;
-		st->holds = 0;
-		mr_track_note(st, s);
+		mr_track_begin(st, s, first);
+		if (rebooted || follows) {
+			st->restarts++;
+			t->restarts++;
+			mr_track_tell(t, st, MR_TRACK_RESTART, first, 0);
+		}
+		if (follows) {
+			span->next += st->held_units;
+			st->units += st->held_units;
+			st->placed++;
+			st->holds = 0;
+		}
+		mr_track_release(st);
 		span->next += units;
 		return MR_TRACK_PLACED;
 	}
+	mr_track_release(st);
 	ahead = mr_track_ahead(t, st, s);
 	/* A clock goes further than the number. */
 	modulus = s->track == MR_TRACK_COUNT ? s->modulus : 0;
 	if (ahead > mr_track_limit(modulus, t->leap) ||
 		ahead < -mr_track_limit(modulus, t->window)) {
-		mr_track_release(st);
 		st->holds = 1;
 		st->held_seq = s->seq;
 		st->held_units = units;
 		st->held_s = s->time_s;
 		return MR_TRACK_HELD;
 	}
-	mr_track_release(st);
 	c = mr_track_place(t, st, span, 1, span->next + (uint64_t)ahead, units);
-	if (ahead >= 0)
+	if (ahead >= 0) {
 		mr_track_note(st, s);
+		mr_track_expire(t, st, t->window, UINT64_MAX);
+	}
 	return c;
+}
+
+/* Remembers a heap's number, and whether all of it came, and frees its place. */
+MR_HD void mr_track_heap_forget(struct mr_stream *st, struct mr_track_heap *h, uint32_t whole)
+{
+	st->u.h.closed[st->u.h.closed_next++ % MR_TRACK_CLOSED] = h->id * 2 + whole;
+	h->since_ns = 0;
 }
 
 /* Closes a heap: what of it did not come is missing. */
 MR_HD void mr_track_heap_close(struct mr_books *t, struct mr_stream *st, struct mr_track_heap *h)
 {
-	const uint64_t whole = h->bytes != 0 ? h->bytes : h->span.next;
+	const uint64_t missing = (h->bytes != 0 ? h->bytes : h->span.next) - h->got;
 
 	if (h->since_ns == 0)
 		return;
-	if (whole != h->got) {
-		mr_track_tell(t, st, MR_TRACK_MISSED, h->id, whole - h->got);
-		st->missing += whole - h->got;
+	if (missing != 0) {
+		mr_track_tell(t, st, MR_TRACK_MISSED, h->id, missing);
+		st->missing += missing;
 		t->gaps++;
 	}
-	st->u.h.closed[st->u.h.closed_next++ % MR_TRACK_CLOSED] = h->id * 2 + (whole == h->got);
-	h->since_ns = 0;
+	mr_track_heap_forget(st, h, missing == 0);
 }
 
 /* The heap of a packet, opened if it is new; 0: it was closed before, as *ret_class says. */
@@ -529,16 +542,17 @@ MR_HD enum mr_track_class mr_track_heap(
 	if (c == MR_TRACK_PLACED)
 		h->got += s->units;
 	if (h->bytes != 0 && h->got >= h->bytes)
-		mr_track_heap_close(t, st, h);
+		mr_track_heap_forget(st, h, 1);
 	return c;
 }
 
 /*
  * mr_track_packet takes a packet that is MR_SEEN_OK into the books of its stream; units is
- * s->units, or what mr_ipfix_count() counted.
+ * s->units, or what mr_ipfix_count() counted, and known 0 where it could not. What then comes back
+ * says nothing.
  */
-MR_HD enum mr_track_class mr_track_packet(
-	struct mr_books *t, struct mr_stream *st, const struct mr_seen *s, uint64_t units)
+MR_HD enum mr_track_class mr_track_packet(struct mr_books *t, struct mr_stream *st,
+	const struct mr_seen *s, uint64_t units, int known)
 {
 	enum mr_track_class c;
 
@@ -547,7 +561,9 @@ MR_HD enum mr_track_class mr_track_packet(
 	st->track = s->track;
 	st->modulus = s->modulus;
 	c = s->track == MR_TRACK_HEAP ? mr_track_heap(t, st, s)
-				      : mr_track_numbered(t, st, s, units);
+				      : mr_track_numbered(t, st, s, units, known);
+	if (!known)
+		return c;
 	if (c == MR_TRACK_PLACED) {
 		st->placed++;
 		st->units += units;
@@ -557,17 +573,8 @@ MR_HD enum mr_track_class mr_track_packet(
 	return c;
 }
 
-/* mr_track_lose says that a packet came whose units are not known: the next begins a new span. */
-MR_HD void mr_track_lose(struct mr_books *t, struct mr_stream *st)
-{
-	mr_track_release(st);
-	if (st->begun && st->track != MR_TRACK_HEAP) {
-		mr_track_give_up_all(t, st);
-		st->begun = 0;
-	}
-}
-
-/* mr_track_age gives up what waits for longer than late_ns; 0: all that waits. */
+/* mr_track_age gives up what waits further back than the window or for longer than late_ns; 0: all.
+ */
 MR_HD void mr_track_age(struct mr_books *t, struct mr_stream *st, uint64_t late_ns)
 {
 	if (st->track == MR_TRACK_HEAP) {
@@ -578,8 +585,7 @@ MR_HD void mr_track_age(struct mr_books *t, struct mr_stream *st, uint64_t late_
 	}
 	if (late_ns == 0)
 		mr_track_release(st);
-	while (st->u.span.gaps != 0 && t->now_ns - st->u.span.gap[0].since_ns >= late_ns)
-		mr_track_give_up(t, st, &st->u.span, 1);
+	mr_track_expire(t, st, t->window, late_ns);
 }
 
 /* What is in gaps yet. */

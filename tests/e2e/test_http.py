@@ -469,6 +469,9 @@ def beside_a_core_of_its_own(s, run, port, core, requests):
         time.sleep(0.25)
         ratios.append(loaded / LaneBooks(s, run, task).since(before))
     now = LaneBooks(s, run, task)
+    # A sanitizer's own memory and locks are the thread's too.
+    if sees_memory(s.millrace):
+        return ratios, kib, files
     check_equal((now.faults - began.faults, now.waits - began.waits), (0, 0), "faults and waits of the lane's thread")
     return ratios, kib, files
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any slot and any chain through the host build of the kernel, in both work
- * divisions. All packet memory is poisoned but the frames of the descriptors that
+ * Any slot and any chain through the host build of the kernel, in every work
+ * division. All packet memory is poisoned but the frames of the descriptors that
  * pass, so AddressSanitizer sees a stage that leaves its frame. The results are
  * held to what mr_kernel.h says.
  *
  * With bit 1 of the mode the last step copies frames to a second region, of which nothing
- * is open but the buffers of those that pass; the last frame is compared.
+ * is open but the buffers of those that pass; the last frame is compared. With bit 2 the slot
+ * is one of blank buffers for the division that knows them, with bit 3 too the last one.
  *
  * Input: units, room, mode, chain, batch (a byte each), count (2), a stage and its
  * first parameter (1 + 4) per stage, 9 bytes per descriptor, then the packet bytes.
@@ -40,6 +41,9 @@ static const char *const table_text[MR_STAGE_COUNT] = {
 			    "permit dst fd00::1\ncount proto 0-60\npermit src 10.0.0.0/30\n",
 	[MR_STAGE_route] = "10.0.0.0 via 02:00:00:00:00:01 port 3\n10.0.0.0/8 pass\n"
 			   "fd00::/64 via 02:00:00:00:00:02 port 0\nfd00::1 drop\n",
+	[MR_STAGE_seqtrack] = "vrt udp 1\nspead udp 2\nvdif udp 3\nvtp udp 4\nsflow udp 5\n"
+			      "flow udp 6\nint2 udp 8\necpri ether 0xaefe\nrtp udp 9\n"
+			      "custom udp 10 id 0:1 seq 1:1 units 1\n",
 };
 static uint8_t *tables[MR_STAGE_COUNT];
 
@@ -61,9 +65,11 @@ struct slot {
 	struct mr_lane_dev lane;
 	uint32_t count; /* as the header says, hostile */
 	uint8_t *in, *out;
+	enum mr_work work;
 	uint64_t acc[MR_COUNTERS_MAX], pub[MR_COUNTERS_MAX];
 	bool raw;    /* parameters that the plan would refuse */
 	bool grows;  /* a stage adds up to 8 bytes behind the frame, or 48 in front */
+	bool whole;  /* a stage may use its buffer to the end: results */
 	bool copies; /* frames leave from tx_region */
 };
 
@@ -73,6 +79,7 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 	struct mr_match_params *match = (struct mr_match_params *)c->params[0];
 	struct mr_reflect_params *reflect = (struct mr_reflect_params *)c->params[0];
 	struct mr_route_params *route = (struct mr_route_params *)c->params[0];
+	struct mr_seqtrack_params *seqtrack = (struct mr_seqtrack_params *)c->params[0];
 
 	if (c->stage == MR_STAGE_reflect) {
 		memset(reflect, 0, sizeof(*reflect));
@@ -89,6 +96,25 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 		route->addresses = raw ? param : param % 3;
 		route->address[0] = (struct mr_ip){4, {0x0a000009}};
 		route->address[1] = (struct mr_ip){6, {0xfd000000, 0, 0, 9}};
+		return;
+	}
+	if (c->stage == MR_STAGE_seqtrack) {
+		const struct mr_stage_desc *stage = mr_stage_at(c->stage);
+
+		/* What memory is laid out by is the plan's; the rest is as wild as may be. */
+		mr_stage_param_defaults(stage, c->params[0]);
+		seqtrack->streams = 3;
+		seqtrack->events = seqtrack->templates = 16;
+		seqtrack->window = raw ? param : 1 + param % 64;
+		seqtrack->leap = raw ? param >> 8 : 1 + param % 1000;
+		seqtrack->late_ms = seqtrack->report_ms = raw ? 0 : 1;
+		seqtrack->forward = param >> 4 & 1;
+		seqtrack->to.dst = seqtrack->to.src = (struct mr_ip){raw ? param >> 5 & 7
+				: param >> 5 & 1                         ? 4
+									 : 6,
+			{0x0a000001, 2, 3, 4}};
+		seqtrack->to.port = raw ? param : 0;
+		seqtrack->to.bytes = raw ? param >> 3 : 576 + param % 1000;
 		return;
 	}
 	if (!raw)
@@ -142,12 +168,13 @@ static void build_chain(struct slot *s, struct input *in, uint32_t stages)
 		param = take(in, 4);
 		c->counter_base = (uint16_t)(i * (MR_COUNTERS_MAX / MR_CHAIN_MAX));
 		memset(c->params, (int)param, sizeof(c->params));
-		if (!s->raw)
-			c->stage %= MR_STAGE_COUNT;
+		c->stage %= MR_STAGE_COUNT;
 		build_params(c, param, s->raw);
 		if (param % 8 != 0)
 			build_table(c);
-		s->grows |= c->stage < MR_STAGE_COUNT && !mr_stage_at(c->stage)->in_place;
+		s->grows |= !mr_stage_at(c->stage)->in_place;
+		s->whole |= mr_stage_at(c->stage)->ticks;
+		c->flags = mr_stage_at(c->stage)->ticks ? MR_CHAIN_TICKS : 0;
 	}
 }
 
@@ -163,6 +190,11 @@ static uint32_t *tx_positions(const struct slot *s)
 	return (uint32_t *)(s->in + MR_SLOT_HEADER + 8 * s->lane.batch);
 }
 
+static bool is_tick(const struct slot *s)
+{
+	return (((const struct mr_slot_in *)s->in)->flags & MR_SLOT_TICK) != 0;
+}
+
 /* Whether packet i is handed to the chain. */
 static bool passes(const struct slot *s, const struct mr_desc_in *d, uint32_t i)
 {
@@ -172,7 +204,7 @@ static bool passes(const struct slot *s, const struct mr_desc_in *d, uint32_t i)
 }
 
 /* Half of the descriptors are moved near the region, or hardly any would pass. */
-static void build_slot(struct slot *s, struct input *in)
+static void build_slot(struct slot *s, struct input *in, uint32_t flags)
 {
 	struct mr_slot_in *h = (struct mr_slot_in *)s->in;
 	struct mr_desc_in *d = (struct mr_desc_in *)(h + 1);
@@ -180,6 +212,7 @@ static void build_slot(struct slot *s, struct input *in)
 	h->ready = 1;
 	h->count = (uint16_t)s->count;
 	h->rx_port = 3;
+	h->flags = (uint8_t)(flags & (MR_SLOT_TICK | MR_SLOT_LAST));
 	((struct mr_slot_in *)(s->in + s->lane.in_stride))->ready = 0;
 	for (uint32_t i = 0; i < s->lane.batch && in->left != 0; i++) {
 		uint32_t near = take(in, 1);
@@ -225,8 +258,10 @@ static void open_frames(const struct slot *s)
 		uint32_t before = front + (s->copies ? (d[i].head - front) % 16 : 0);
 		uint32_t bytes = d[i].length + before + (s->grows ? tail(s, &d[i]) : 0);
 
-		if (!passes(s, d, i) || d[i].length < MR_FRAME_MIN)
+		if (!passes(s, d, i) || (d[i].length < MR_FRAME_MIN && (!s->whole || !is_tick(s))))
 			continue;
+		if (s->whole)
+			bytes = s->lane.room - d[i].head + before;
 		ASAN_UNPOISON_MEMORY_REGION(
 			region + (size_t)d[i].position * MR_UNIT + d[i].head - before,
 			s->copies ? (bytes + 15) / 16 * 16 : bytes);
@@ -242,6 +277,14 @@ static void check_result(const struct slot *s, const struct mr_desc_in *all, uin
 	const struct mr_desc_in *in = &all[i];
 	bool window = passes(s, all, i), runt = in->length < MR_FRAME_MIN;
 
+	if (window && runt && s->work == MR_WORK_ORDER && is_tick(s)) {
+		/* A blank buffer: what is no result is dropped for that. */
+		if (out->verdict == MR_DROP ? out->length != 0 || out->arg != MR_REASON_blank
+					    : out->length < MR_FRAME_MIN ||
+					(uint32_t)out->head + out->length > s->lane.room)
+			abort();
+		return;
+	}
 	if (!window || runt) {
 		if (out->verdict != MR_DROP || out->length != in->length || out->head != in->head ||
 			out->arg != (window ? MR_REASON_runt : MR_REASON_window))
@@ -327,12 +370,25 @@ static void run_slot(struct slot *s, enum mr_work work)
 		.blocks = 1};
 	struct mr_block block = {.threads = 1};
 
+	s->work = work;
+	/* Memory of its own for each stage that keeps order; the others do without. */
+	for (uint32_t i = 0; work == MR_WORK_ORDER && i < s->lane.chain_len; i++) {
+		const struct mr_stage_desc *stage = mr_stage_at(s->lane.chain[i].stage);
+
+		if (stage->ticks)
+			s->lane.chain[i].state = (uintptr_t)calloc(
+				1, mr_stage_lane_bytes(stage, s->lane.chain[i].params[0]));
+	}
 	memset(s->out, UNTOUCHED, 2 * (size_t)s->lane.out_stride);
 	s->lane.workers_ctl = (uintptr_t)&ctl;
 	mr_kernel_body(&launch, &block, work);
 	if (ctl.left != MR_LEFT_EXIT || ctl.seq != 1)
 		abort();
 	check_slot(s);
+	for (uint32_t i = 0; i < s->lane.chain_len; i++) {
+		free((void *)(uintptr_t)s->lane.chain[i].state);
+		s->lane.chain[i].state = 0;
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -368,12 +424,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s.lane.out = (uintptr_t)s.out;
 	s.lane.counters_acc = (uintptr_t)s.acc;
 	s.lane.counters_out = (uintptr_t)s.pub;
-	build_slot(&s, &in);
+	build_slot(&s, &in, mode >> 2);
 	memcpy(region, in.at, in.left < sizeof(region) ? in.left : sizeof(region));
 	open_frames(&s);
 	walk_frames(&s);
 	run_slot(&s, MR_WORK_THREAD);
 	run_slot(&s, MR_WORK_WARP);
+	run_slot(&s, MR_WORK_ORDER);
 	free(s.in);
 	free(s.out);
 	return 0;

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#define STACK_BYTES 65536u
+#define STACK_BYTES 262144u /* not optimised, all of a kernel is one frame */
 
 enum state {
 	READY,

@@ -74,10 +74,12 @@ static void allow_copy(uint8_t *frame, uint32_t length, bool allowed)
 }
 
 /* A frame, and what a stage may add behind it (SIMT_GROWS). */
-static uint32_t grown(const struct simt_packet *p)
+static uint32_t grown(const struct simt_host *h, const struct simt_packet *p)
 {
 	uint32_t left = SIMT_ROOM - p->d.head;
 
+	if (h->whole)
+		return left;
 	return p->d.length + SIMT_GROWS < left ? p->d.length + SIMT_GROWS : left;
 }
 
@@ -93,11 +95,12 @@ static void allow(const struct simt_host *h, const struct simt_slot *s, bool all
 		const struct simt_packet *p = &s->packet[i];
 
 		if (p->good && !h->ring.tx_positions)
-			simt_memory_allow(frame_of(h, p) - front(p), grown(p) + front(p), allowed);
+			simt_memory_allow(
+				frame_of(h, p) - front(p), grown(h, p) + front(p), allowed);
 		if (!p->good || !p->to_good || !h->ring.tx_positions)
 			continue;
-		allow_copy(frame_of(h, p) - front(p), grown(p) + front(p), allowed);
-		allow_copy(copy_of(h, p) - front(p), grown(p) + front(p), allowed);
+		allow_copy(frame_of(h, p) - front(p), grown(h, p) + front(p), allowed);
+		allow_copy(copy_of(h, p) - front(p), grown(h, p) + front(p), allowed);
 	}
 }
 
@@ -117,6 +120,7 @@ static void give(struct simt_host *h)
 				p->to;
 	}
 	allow(h, s, true);
+	mr_ring_in(&h->ring, h->ring.head)->flags = s->flags;
 	mr_ring_give(&h->ring, s->count, s->rx_port);
 }
 

@@ -21,6 +21,7 @@
 #define SIMT_FRONT 48u /* and in front of it: route's answer */
 #define SIMT_WORKERS 2u
 #define SIMT_TABLE_BYTES 6144u
+#define SIMT_STATE_BYTES 32768u
 #define SIMT_GIVEN 7u /* slots a run: the ring is lapped */
 #define SIMT_FIRST_SEQ (UINT32_MAX - 2)
 
@@ -35,6 +36,7 @@ struct simt_arena {
 	uint64_t counters_out[SIMT_WORKERS][MR_COUNTERS_MAX];
 	uint64_t counters_acc[SIMT_WORKERS][MR_COUNTERS_MAX];
 	uint8_t table[MR_STAGE_COUNT][SIMT_TABLE_BYTES] __attribute__((aligned(64)));
+	uint8_t state[MR_CHAIN_MAX][SIMT_STATE_BYTES] __attribute__((aligned(64)));
 	struct mr_lane_dev lane;
 	struct mr_worker_map map[SIMT_WORKERS];
 	struct mr_launch launch;
@@ -52,6 +54,7 @@ struct simt_packet {
 struct simt_slot {
 	uint32_t count;
 	uint8_t rx_port;
+	uint8_t flags; /* MR_SLOT_TICK: the packets are blank buffers */
 	struct simt_packet packet[SIMT_BATCH];
 };
 
@@ -75,6 +78,7 @@ struct simt_host {
 	uint32_t workers;
 	uint64_t draw;
 	bool lanes;  /* the other side are lanes: they are allowed frames slot by slot */
+	bool whole;  /* a stage may write its buffer to the end: results */
 	bool silent; /* gives nothing and does not beat */
 	struct mr_ring ring;
 	uint32_t given, taken;

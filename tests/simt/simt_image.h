@@ -25,6 +25,7 @@ struct simt_limit {
 
 void mr_kernel_thread(const struct mr_launch *l);
 void mr_kernel_warp(const struct mr_launch *l);
+void mr_kernel_order(const struct mr_launch *l);
 void simt_entry_share(const void *argument);
 void simt_entry_group_sum(const void *argument);
 void simt_entry_group_others(const void *argument);

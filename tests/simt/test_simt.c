@@ -45,6 +45,14 @@ static void entry_warp(const void *argument)
 	mr_kernel_warp(argument);
 }
 
+static void entry_order(const void *argument)
+{
+	mr_kernel_order(argument);
+}
+
+static void (*const entries[MR_WORK_COUNT])(const void *argument) = {
+	entry_thread, entry_warp, entry_order};
+
 /* What is run: an entry, its division, and the shape of the grid. */
 struct shape {
 	enum mr_work work;
@@ -56,6 +64,7 @@ static const struct shape shapes[] = {
 	{MR_WORK_WARP, 1, 64},
 	{MR_WORK_THREAD, 2, 32},
 	{MR_WORK_WARP, 2, 32},
+	{MR_WORK_ORDER, 1, 32},
 	{MR_WORK_WARP, 1, 96},
 	{MR_WORK_WARP, 2, 256},
 	{MR_WORK_THREAD, 1, 256},
@@ -199,7 +208,12 @@ static void fill_headers(uint8_t *frame, uint32_t length)
 		return;
 	}
 	at = kind < 3 ? fill_ipv4(frame, at, length) : fill_ipv6(frame, at, length);
-	switch (draw(4)) {
+	switch (draw(6)) {
+	case 4: /* of a stream, that begins near its number: lost, again, late, anew */
+	case 5:
+		put(frame, at, 8, 0x03e8232800000000 | (length - at) << 16);
+		put(frame, at + 8, 2, draw(2) << 8 | (draw(8) == 0 ? draw(256) : draw(12)));
+		break;
 	case 0:
 		put(frame, at, 8, 0x03e8000700000000 | (length - at) << 16);
 		break;
@@ -226,7 +240,8 @@ static void fill(uint8_t *frame, uint32_t length)
 		fill_headers(frame, length);
 }
 
-static void make_slots(void)
+/* Slots of packets, and where the lane keeps order of blank buffers too. */
+static void make_slots(enum mr_work work)
 {
 	uint32_t bad = draw(4); /* in eighths */
 
@@ -235,12 +250,17 @@ static void make_slots(void)
 
 		s->count = draw(4) == 0 ? draw(2) * SIMT_BATCH : 1 + draw(SIMT_BATCH);
 		s->rx_port = (uint8_t)draw(256);
+		s->flags = 0;
+		if (work == MR_WORK_ORDER && (i + 2 >= SIMT_GIVEN || draw(3) == 0))
+			s->flags = i + 2 >= SIMT_GIVEN ? MR_SLOT_TICK | MR_SLOT_LAST : MR_SLOT_TICK;
 		for (uint32_t k = 0; k < s->count; k++) {
 			struct simt_packet *p = &s->packet[k];
 			uint32_t position = (i % SIMT_SLOTS * SIMT_BATCH + k) * SIMT_ROOM / MR_UNIT;
 
 			p->good = draw(8) >= bad;
 			p->d = p->good ? friendly(position) : hostile(position);
+			if (s->flags != 0 && p->good)
+				p->d = (struct mr_desc_in){position, 0, 128};
 			p->to_good = draw(16) != 0;
 			p->to = p->to_good ? position : hostile_copy();
 			fill(p->frame, p->d.length);
@@ -263,8 +283,10 @@ static void draw_param(const struct mr_param_desc *p, uint8_t params[MR_PARAM_BY
 	case MR_PARAM_SIZE:
 		if (draw(2) == 0)
 			return;
-		snprintf(text, sizeof(text), "%u",
-			(uint32_t)p->min + draw((uint32_t)(p->max - p->min + 1)));
+		snprintf(text, sizeof(text), "%llu",
+			(unsigned long long)(p->min +
+				draw((uint32_t)(p->max - p->min < 1u << 30 ? p->max - p->min + 1
+									   : 1u << 30))));
 		break;
 	case MR_PARAM_WORD:
 		snprintf(text, sizeof(text), "%s", p->words[draw(words)]);
@@ -277,7 +299,8 @@ static void draw_param(const struct mr_param_desc *p, uint8_t params[MR_PARAM_BY
 		snprintf(text, sizeof(text), "%u", draw(MR_TX_MAX));
 		break;
 	case MR_PARAM_IP:
-		snprintf(text, sizeof(text), "10.0.0.%u,fd00::a00:%u", at, at);
+		snprintf(text, sizeof(text),
+			p->list_max != 0 ? "10.0.0.%u,fd00::a00:%u" : "10.0.0.%u", at, at);
 		break;
 	case MR_PARAM_PREFIX:
 		snprintf(text, sizeof(text), draw(2) == 0 ? "10.0.0.%u" : "fd00::a00:%u", at);
@@ -301,7 +324,25 @@ static const char *const table_text[MR_STAGE_COUNT] = {
 			    "permit dst fd00::a00:1\ncount proto 0-60\npermit src 10.0.0.0/31\n",
 	[MR_STAGE_route] = "10.0.0.0 via 02:00:00:00:00:01 port 3\n10.0.0.0/8 pass\n"
 			   "fd00::/64 via 02:00:00:00:00:02 port 0\nfd00::a00:1 drop\n",
+	[MR_STAGE_seqtrack] = "custom udp 9000 id 0:1 seq 1:1 units 1\nflow udp 7\nvrt udp 4789\n",
 };
+
+/* What bounds a stage's memory, so that it fits SIMT_STATE_BYTES. */
+static const char *const small[][2] = {{"streams", "6"}, {"events", "16"}, {"templates", "16"}};
+
+/* Memory of a stage in the arena, where it was drawn to have some. */
+static uint64_t make_state(const struct mr_stage_desc *stage, uint32_t place, uint8_t *params)
+{
+	for (uint32_t i = 0; i < MR_ARRAY_LEN(small); i++)
+		if (mr_stage_param_find(stage, small[i][0]) != NULL &&
+			mr_stage_param_set(stage, small[i][0], small[i][1], NULL, params, NULL) !=
+				0)
+			fail_msg("%s: %s", stage->name, small[i][0]);
+	assert_true(mr_stage_lane_bytes(stage, params) <= SIMT_STATE_BYTES);
+	return mr_stage_lane_bytes(stage, params) != 0 && stage->work == MR_WORK_ORDER
+		? (uint64_t)(uintptr_t)arena.state[place]
+		: 0;
+}
 
 /* Into the arena, where a stage was drawn to have one. */
 static void make_tables(struct mr_lane_dev *lane)
@@ -337,11 +378,13 @@ static void add_stage(struct mr_lane_dev *lane, const struct mr_stage_desc *stag
 	mr_stage_param_defaults(stage, c->params[0]);
 	for (uint32_t i = 0; i < stage->params_count; i++)
 		draw_param(&stage->params[i], c->params[0]);
+	c->flags = stage->ticks ? MR_CHAIN_TICKS : 0;
+	c->state = make_state(stage, lane->chain_len - 1, c->params[0]);
 }
 
 static bool runs_in(const struct mr_stage_desc *stage, enum mr_work work)
 {
-	return work == MR_WORK_WARP || stage->work == MR_WORK_THREAD;
+	return stage->work <= work && (!stage->ordered || work == MR_WORK_ORDER);
 }
 
 /* A chain of `length` stages, or of one given. */
@@ -373,6 +416,7 @@ static void prepare(const struct mr_lane_dev *lane, uint32_t workers, struct sim
 	arena.lane = *lane;
 	make_tables(&arena.lane);
 	host = (struct simt_host){.arena = &arena,
+		.whole = true,
 		.slots = slots,
 		.workers = workers,
 		.outcome = o,
@@ -390,7 +434,7 @@ static const char *run_lanes(const struct mr_lane_dev *lane, const struct shape 
 	simt_memory_allow(arena.region, sizeof(arena.region), false);
 	simt_memory_allow(arena.tx_region, sizeof(arena.tx_region), false);
 	return simt_run(&(struct simt_grid){
-		.entry = s->work == MR_WORK_WARP ? entry_warp : entry_thread,
+		.entry = entries[s->work],
 		.argument = &arena.launch,
 		.blocks = s->blocks,
 		.threads = s->threads,
@@ -410,19 +454,21 @@ static void run_host(const struct mr_lane_dev *lane, const struct shape *s)
 static void compare(const struct mr_lane_dev *lane, const struct shape *s, uint64_t seed)
 {
 	static uint8_t region[sizeof(arena.region)], tx_region[sizeof(arena.tx_region)];
+	static uint8_t state[sizeof(arena.state)];
 	const char *fault;
 
-	make_slots();
+	make_slots(s->work);
 	fault = run_lanes(lane, s, seed);
 	if (fault != NULL)
 		fail_msg("%s, %u blocks of %u, seed %llu, first stage %s: %s",
-			s->work == MR_WORK_WARP ? "warp" : "thread", s->blocks, s->threads,
-			(unsigned long long)seed,
+			mr_work_name(s->work), s->blocks, s->threads, (unsigned long long)seed,
 			lane->chain_len == 0 ? "none" : mr_stage_at(lane->chain[0].stage)->name,
 			fault);
 	memcpy(region, arena.region, sizeof(region));
 	memcpy(tx_region, arena.tx_region, sizeof(tx_region));
+	memcpy(state, arena.state, sizeof(state));
 	run_host(lane, s);
+	assert_memory_equal(state, arena.state, sizeof(state));
 	assert_memory_equal(tx_region, arena.tx_region, sizeof(tx_region));
 	assert_memory_equal(region, arena.region, sizeof(region));
 	assert_memory_equal(by_lanes.slot, by_host.slot, sizeof(by_host.slot));
@@ -613,7 +659,7 @@ static void every_stage_alone_does_on_lanes_what_it_does_on_the_host(void **stat
 {
 	(void)state;
 	for (uint32_t i = 0; mr_stage_at(i) != NULL; i++)
-		for (uint32_t k = 0; k < 5; k++) {
+		for (uint32_t k = 0; k < 6; k++) {
 			const struct mr_stage_desc *stage = mr_stage_at(i);
 
 			if (!runs_in(stage, shapes[k].work))
@@ -632,16 +678,19 @@ static void every_stage_alone_does_on_lanes_what_it_does_on_the_host(void **stat
 /* What one stage writes, the next one's lanes read, and the other way round. */
 static void every_two_stages_are_ordered_between_lanes(void **state)
 {
-	const struct shape s = {MR_WORK_WARP, 1, 64};
-
 	(void)state;
 	for (uint32_t i = 0; i < MR_STAGE_COUNT * MR_STAGE_COUNT; i++) {
+		const struct mr_stage_desc *one = mr_stage_at(i / MR_STAGE_COUNT);
+		const struct mr_stage_desc *two = mr_stage_at(i % MR_STAGE_COUNT);
+		struct shape s = {MR_WORK_WARP, 1, 64};
 		struct mr_lane_dev lane = {0};
 		uint32_t base = 0;
 
 		drawn = i;
-		add_stage(&lane, mr_stage_at(i / MR_STAGE_COUNT), &base);
-		add_stage(&lane, mr_stage_at(i % MR_STAGE_COUNT), &base);
+		add_stage(&lane, one, &base);
+		add_stage(&lane, two, &base);
+		if (!runs_in(one, s.work) || !runs_in(two, s.work) || draw(4) == 0)
+			s = (struct shape){MR_WORK_ORDER, 1, 32};
 		compare(&lane, &s, i);
 	}
 }
@@ -671,7 +720,7 @@ static void workers_leave_by_themselves_when_the_host_is_silent(void **state)
 		arena.launch.backoff_ns = 5000;
 		simt_memory_init(&arena, sizeof(arena));
 		assert_null(simt_run(&(struct simt_grid){
-			.entry = shapes[i].work == MR_WORK_WARP ? entry_warp : entry_thread,
+			.entry = entries[shapes[i].work],
 			.argument = &arena.launch,
 			.blocks = shapes[i].blocks,
 			.threads = shapes[i].threads,
