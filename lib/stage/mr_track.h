@@ -288,19 +288,23 @@ MR_HD int64_t mr_track_round(uint64_t modulus, uint64_t seq, uint64_t next)
 	return ahead <= (modulus - 1) / 2 ? (int64_t)ahead : -(int64_t)(modulus - ahead);
 }
 
-/* Time since the packet that is furthest ahead, in ps or whatever is counted; 0: not known. */
+/*
+ * Time since the packet that is furthest ahead, in ps or whatever is counted; 0: not known, or
+ * more than any period may be: 2^58, which of picoseconds is three days.
+ */
 MR_HD int mr_track_elapsed(const struct mr_stream *st, const struct mr_seen *s, int64_t *ret)
 {
 	const int64_t seconds = (int64_t)(s->time_s - st->time_s);
-	const int64_t rest = (int64_t)(s->time_ps - st->time_ps);
+	/* Unsigned, since a sender may change what it counts. */
+	uint64_t t = s->time_ps - st->time_ps;
 
-	*ret = rest;
-	if (seconds == 0)
-		return 1;
-	if ((s->flags & MR_SEEN_TIME) == 0 || seconds > 4000000 || seconds < -4000000)
-		return 0;
-	*ret = seconds * 1000000000000 + rest;
-	return 1;
+	if (seconds != 0) {
+		if ((s->flags & MR_SEEN_TIME) == 0 || seconds > 250000 || seconds < -250000)
+			return 0;
+		t += (uint64_t)seconds * 1000000000000u;
+	}
+	*ret = (int64_t)t;
+	return *ret < 1ll << 58 && *ret > -(1ll << 58);
 }
 
 /* Packets ahead of the last one by counter and clock; 1 is the next one. */
@@ -345,7 +349,7 @@ MR_HD int64_t mr_track_second(struct mr_stream *st, const struct mr_seen *s)
 	if (st->period < st->seq + 1)
 		st->period = st->seq + 1;
 	if (seconds > 1000000 || seconds < -1000000)
-		return seconds > 0 ? INT64_MAX : INT64_MIN;
+		return seconds > 0 ? 1ll << 62 : -(1ll << 62);
 	return seconds * (int64_t)st->period + (int64_t)s->seq - (int64_t)st->seq;
 }
 

@@ -12,6 +12,7 @@
 
 struct bench_worker {
 	struct mr_lane_dev lane; /* chain and its length are the caller's */
+	enum mr_work work;       /* the kernel that runs it */
 	struct mr_worker_ctl ctl;
 	struct mr_worker_map map;
 	struct mr_host_ctl host;
@@ -50,7 +51,7 @@ static inline void bench_worker_init(struct bench_worker *w, const struct mr_rin
 
 static inline void bench_worker_run(const struct bench_worker *w)
 {
-	mr_image_sim.kernels[0].entry(bench_address(&w->launch), 0, NULL);
+	mr_image_sim.kernels[w->work].entry(bench_address(&w->launch), 0, NULL);
 }
 
 #endif
