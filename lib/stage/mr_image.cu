@@ -23,7 +23,7 @@ MR_ENTRY void __launch_bounds__(MR_IMAGE_THREADS, 2) mr_kernel_warp(const struct
 }
 
 /* One warp, so a thread may have all the registers that it asks for. */
-MR_ENTRY void __launch_bounds__(32) mr_kernel_order(const struct mr_launch *l)
+MR_ENTRY void __launch_bounds__(32, 1) mr_kernel_order(const struct mr_launch *l)
 {
 	struct mr_block b = {blockIdx.x, threadIdx.x, blockDim.x, NULL};
 

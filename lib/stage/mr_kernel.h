@@ -23,8 +23,8 @@
  * threads of a warp together. Buffers of both regions have the same room and the head
  * stays, so a frame lies in both alike and no bound but the buffer's start is new.
  *
- * The host build is a block of one thread and a warp of one. It is what the
- * software device runs, and the specification of the CUDA build.
+ * The host build is a block of one thread and a warp of one, so that it has one way for all
+ * divisions. It is what the software device runs, and the specification of the CUDA build.
  *
  * Leaving. A worker leaves on the exit word, or by itself when the host's beat
  * stands still for host_timeout_ns. It finishes the slot in hand, publishes its
@@ -102,6 +102,9 @@ struct mr_worker {
 	uint64_t now_ns;     /* clock at the slot in hand, or 0; every thread's own copy */
 	uint32_t generation; /* of the parameters; every thread's own copy */
 	uint32_t ticks;      /* slots of blank buffers completed; every thread's own copy */
+#if !defined(__CUDACC__)
+	struct mr_ctx ctx[MR_CHAIN_MAX]; /* of the slot in hand */
+#endif
 };
 
 MR_HD uint64_t mr_kernel_clock_ns(void)
@@ -444,20 +447,13 @@ MR_HD enum mr_work mr_kernel_work_of(uint32_t stage)
 MR_PLUGIN_STAGES(STAGE)
 #undef STAGE
 
-static const struct {
-	enum mr_flow (*run)(const struct mr_ctx *ctx, struct mr_view *v);
-	enum mr_work work;
-} mr_kernel_stages[] = {
-#define STAGE(name, work) [MR_STAGE_##name] = {mr_kernel_run_##name, MR_WORK_##work},
+static enum mr_flow (*const mr_kernel_stages[])(const struct mr_ctx *ctx, struct mr_view *v) = {
+#define STAGE(name, work) [MR_STAGE_##name] = mr_kernel_run_##name,
 #include "mr_stages.def"
 	MR_PLUGIN_STAGES(STAGE)
 #undef STAGE
 };
 
-#define mr_kernel_thread_stage(stage, ctx, v) mr_kernel_stages[stage].run(ctx, v)
-#define mr_kernel_warp_stage mr_kernel_thread_stage
-#define mr_kernel_order_stage mr_kernel_thread_stage
-#define mr_kernel_work_of(stage) mr_kernel_stages[stage].work
 #endif
 
 MR_HD struct mr_ctx mr_kernel_ctx(
@@ -478,10 +474,28 @@ MR_HD struct mr_ctx mr_kernel_ctx(
 	return ctx;
 }
 
-MR_HD void mr_kernel_chain_thread(const struct mr_worker *w, struct mr_view *v)
+/* Makes a blank buffer of a tick's view, which is too short for a packet; 0: it is no tick's. */
+MR_HD int mr_kernel_blank(enum mr_tick tick, struct mr_view *v)
+{
+	if (tick == MR_TICK_NOT || v->arg != MR_REASON_runt)
+		return 0;
+	v->length = 0;
+	(void)mr_drop(v, MR_REASON_blank);
+	return 1;
+}
+
+/* Where in the chain a slot begins. */
+MR_HD uint32_t mr_kernel_first(const struct mr_worker *w, enum mr_tick tick)
+{
+	return tick != MR_TICK_NOT && w->lane->chain_len != 0 ? w->ticks % w->lane->chain_len : 0;
+}
+
+#if defined(__CUDACC__)
+MR_HD void mr_kernel_chain_thread(const struct mr_worker *w, enum mr_tick tick, struct mr_view *v)
 {
 	const struct mr_lane_dev *lane = w->lane;
 
+	(void)tick; /* ordered chains alone have them */
 	for (uint32_t s = 0; s < lane->chain_len; s++) {
 		struct mr_ctx ctx = mr_kernel_ctx(w, &lane->chain[s], 0, 1);
 
@@ -489,10 +503,41 @@ MR_HD void mr_kernel_chain_thread(const struct mr_worker *w, struct mr_view *v)
 			break;
 	}
 }
+#else
+/* What every packet of a slot is handed to its stages with. */
+static inline void mr_kernel_prepare(struct mr_worker *w, enum mr_tick tick)
+{
+	for (uint32_t s = 0; s < w->lane->chain_len; s++) {
+		w->ctx[s] = mr_kernel_ctx(w, &w->lane->chain[s], 0, 1);
+		w->ctx[s].tick = tick;
+	}
+}
+
+/* All stages alike: one thread is the block, the warp and the order. */
+MR_HD void mr_kernel_chain_thread(const struct mr_worker *w, enum mr_tick tick, struct mr_view *v)
+{
+	const struct mr_chain_dev *chain = w->lane->chain;
+	const uint32_t count = w->lane->chain_len;
+
+	if (tick == MR_TICK_NOT) {
+		for (uint32_t s = 0; s < count; s++)
+			if (mr_kernel_stages[chain[s].stage](&w->ctx[s], v) == MR_STOP)
+				return;
+		return;
+	}
+	for (uint32_t i = 0, s = mr_kernel_first(w, tick); i < count; i++) {
+		if ((chain[s].flags & MR_CHAIN_TICKS) != 0 &&
+			mr_kernel_stages[chain[s].stage](&w->ctx[s], v) == MR_STOP)
+			return;
+		s = s + 1 == count ? 0 : s + 1;
+	}
+}
+#endif
 
 /* A packet per thread; 0: all of this thread's go unchanged to the first port. */
 MR_HD uint32_t mr_kernel_slot_thread(const struct mr_worker *w, const struct mr_block *b,
-	uint32_t count, uint8_t rx_port, const struct mr_desc_in *in, struct mr_desc_out *out)
+	uint32_t count, enum mr_tick tick, uint8_t rx_port, const struct mr_desc_in *in,
+	struct mr_desc_out *out)
 {
 	const struct mr_lane_dev *lane = w->lane;
 	uint32_t changed = 0;
@@ -507,8 +552,9 @@ MR_HD uint32_t mr_kernel_slot_thread(const struct mr_worker *w, const struct mr_
 			struct mr_view v;
 
 			to = mr_kernel_to(lane, in, i);
-			if (mr_kernel_view(lane, rx_port, &in[i], to, &v))
-				mr_kernel_chain_thread(w, &v);
+			if (mr_kernel_view(lane, rx_port, &in[i], to, &v) ||
+				mr_kernel_blank(tick, &v))
+				mr_kernel_chain_thread(w, tick, &v);
 			changed |= mr_kernel_result(&out[i], &v, &in[i]);
 			from = in[i].position;
 			place = v.head | v.length << 16;
@@ -523,6 +569,7 @@ MR_HD uint32_t mr_kernel_slot_thread(const struct mr_worker *w, const struct mr_
 	return changed;
 }
 
+#if defined(__CUDACC__)
 /* Hands the first thread's view and flow to the rest of the warp. */
 MR_HD enum mr_flow mr_kernel_share(struct mr_view *v, enum mr_flow flow)
 {
@@ -616,6 +663,7 @@ MR_HD void mr_kernel_view_of(struct mr_view *v, uint32_t k)
 MR_HD enum mr_flow mr_kernel_warp_each(
 	uint32_t stage, const struct mr_ctx *ctx, struct mr_view *v, enum mr_flow flow)
 {
+	MR_ROLLED
 	for (uint32_t k = 0; k < MR_KERNEL_WARP; k++) {
 		struct mr_view of_k = *v;
 		enum mr_flow k_flow = flow;
@@ -666,7 +714,7 @@ MR_HD void mr_kernel_order_chain(const struct mr_worker *w, const struct mr_bloc
 	enum mr_tick tick, struct mr_view *v, enum mr_flow flow)
 {
 	const struct mr_lane_dev *lane = w->lane;
-	uint32_t s = tick != MR_TICK_NOT && lane->chain_len != 0 ? w->ticks % lane->chain_len : 0;
+	uint32_t s = mr_kernel_first(w, tick);
 
 	for (uint32_t i = 0; i < lane->chain_len; i++) {
 		if (tick == MR_TICK_NOT || (lane->chain[s].flags & MR_CHAIN_TICKS) != 0)
@@ -692,13 +740,9 @@ MR_HD uint32_t mr_kernel_slot_order(const struct mr_worker *w, const struct mr_b
 		v.length = v.head = v.room = v.rx_port = v.verdict = v.port = v.arg = 0;
 		if (i < count) {
 			to = mr_kernel_to(lane, in, i);
-			if (mr_kernel_view(lane, rx_port, &in[i], to, &v)) {
+			if (mr_kernel_view(lane, rx_port, &in[i], to, &v) ||
+				mr_kernel_blank(tick, &v))
 				flow = MR_NEXT;
-			} else if (tick != MR_TICK_NOT && v.arg == MR_REASON_runt) {
-				v.length = 0;
-				(void)mr_drop(&v, MR_REASON_blank);
-				flow = MR_NEXT;
-			}
 		}
 		mr_kernel_order_chain(w, b, tick, &v, flow);
 		if (i < count) {
@@ -715,6 +759,7 @@ MR_HD uint32_t mr_kernel_slot_order(const struct mr_worker *w, const struct mr_b
 	}
 	return changed;
 }
+#endif
 
 MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l, uint32_t index)
 {
@@ -740,25 +785,30 @@ MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l,
 	w->ticks = 0;
 }
 
-/* A slot by the division that this kernel is of. */
+/* A slot by the division that this kernel is of; 0 as above. */
 MR_HD uint32_t mr_kernel_slot(struct mr_worker *w, const struct mr_block *b, enum mr_work work,
 	const struct mr_slot_in *in, struct mr_slot_out *out)
 {
 	const struct mr_desc_in *d = (const struct mr_desc_in *)(in + 1);
 	struct mr_desc_out *to = (struct mr_desc_out *)(out + 1);
 	uint32_t count = in->count < w->lane->batch ? in->count : w->lane->batch;
-	uint32_t flags = in->flags, changed;
+	enum mr_tick tick = (in->flags & MR_SLOT_TICK) == 0 || work != MR_WORK_ORDER ? MR_TICK_NOT
+		: (in->flags & MR_SLOT_LAST) != 0                                    ? MR_TICK_LAST
+										     : MR_TICK;
+	uint32_t changed;
 
+#if defined(__CUDACC__)
 	if (work == MR_WORK_WARP)
-		return mr_kernel_slot_warp(w, b, count, in->rx_port, d, to);
-	if (work == MR_WORK_THREAD)
-		return mr_kernel_slot_thread(w, b, count, in->rx_port, d, to);
-	changed = mr_kernel_slot_order(w, b, count,
-		(flags & MR_SLOT_TICK) == 0           ? MR_TICK_NOT
-			: (flags & MR_SLOT_LAST) != 0 ? MR_TICK_LAST
-						      : MR_TICK,
-		in->rx_port, d, to);
-	w->ticks += (flags & MR_SLOT_TICK) != 0;
+		changed = mr_kernel_slot_warp(w, b, count, in->rx_port, d, to);
+	else if (work == MR_WORK_ORDER)
+		changed = mr_kernel_slot_order(w, b, count, tick, in->rx_port, d, to);
+	else
+		changed = mr_kernel_slot_thread(w, b, count, MR_TICK_NOT, in->rx_port, d, to);
+#else
+	mr_kernel_prepare(w, tick);
+	changed = mr_kernel_slot_thread(w, b, count, tick, in->rx_port, d, to);
+#endif
+	w->ticks += tick != MR_TICK_NOT;
 	return changed;
 }
 

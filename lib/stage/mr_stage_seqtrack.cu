@@ -429,6 +429,7 @@ MR_HD enum mr_flow mr_stage_seqtrack(const struct mr_ctx *ctx, struct mr_view *v
 		if (row != NULL)
 			mr_format_read(row, v, &h, &seen);
 	}
+	MR_ROLLED
 	for (uint32_t turn = 0; turn < mr_turns(); turn = mr_turn_next(turn)) {
 		if (turn != ctx->rank || !ctx->live || st == NULL)
 			continue;

@@ -14,7 +14,7 @@ LEFT = "\t\tif (left != MR_LEFT_NOT)\n\t\t\tbreak;\n"
 SLOT = "\t\tchanged = mr_kernel_slot(&w, b, work, in, out);\n"
 DONE = "\t\t\tmr_store_release(&out->done, seq + 1);\n"
 PLAIN = "\t\t\tout->plain = (uint32_t)plain;\n"
-THREAD = "if (mr_kernel_view(lane, rx_port, &in[i], to, &v))\n\t\t\t\tmr_kernel_chain_thread"
+THREAD = "if (mr_kernel_view(lane, rx_port, &in[i], to, &v) ||\n\t\t\t\tmr_kernel_blank(tick, &v))\n\t\t\t\tmr_kernel_chain_thread"
 RESULT = "\t\t\tchanged |= mr_kernel_result(&out[i], &v, &in[i]);\n\t\t\tfrom ="
 FULL = "\treturn mr_ring_outstanding(r) > r->mask;\n"
 
