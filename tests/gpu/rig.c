@@ -219,7 +219,9 @@ static void tell_stage(struct rig *r, uint32_t i, struct mr_lane_dev *lane)
 		c->table[0] = kernel_address(r, pointer(r->table[i]));
 	if (r->state[i] != 0)
 		c->state = kernel_address(r, pointer(r->state[i]));
-	lane->flags |= stage->timed ? MR_LANE_TIMED : 0;
+	c->flags = stage->ticks ? MR_CHAIN_TICKS : 0;
+	/* What two devices tell apart is when: of results that are compared it is left out. */
+	lane->flags |= stage->timed && !stage->ticks ? MR_LANE_TIMED : 0;
 }
 
 static void tell_kernel(struct rig *r)
@@ -297,9 +299,17 @@ void rig_make(struct rig_device *d, const struct rig_plan *p, struct rig *r)
 	r->counters = (uint64_t *)at;
 	at += p->workers * MR_COUNTERS_MAX * sizeof(uint64_t);
 	r->host_ctl = (struct mr_host_ctl *)at;
-	for (uint32_t i = 0; i < p->chain_len; i++)
-		if (mr_stage_at((uint32_t)p->chain[i])->work == MR_WORK_WARP)
+	r->threads = THREADS;
+	for (uint32_t i = 0; i < p->chain_len; i++) {
+		const struct mr_stage_desc *stage = mr_stage_at((uint32_t)p->chain[i]);
+
+		if (stage->work == MR_WORK_ORDER || stage->ordered) {
+			kernel = "mr_kernel_order";
+			r->threads = 32;
+		} else if (stage->work == MR_WORK_WARP && r->threads != 32) {
 			kernel = "mr_kernel_warp";
+		}
+	}
 	RIG_CU(d, cuModuleGetFunction(&r->function, d->module, kernel));
 	tell_kernel(r);
 }
@@ -336,7 +346,7 @@ void rig_launch(struct rig *r)
 	void *params[] = {&r->argument};
 
 	RIG_CU(r->d,
-		cuLaunchKernel(r->function, r->plan.workers, 1, 1, THREADS, 1, 1, 0, r->stream,
+		cuLaunchKernel(r->function, r->plan.workers, 1, 1, r->threads, 1, 1, 0, r->stream,
 			params, NULL));
 }
 

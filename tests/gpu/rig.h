@@ -69,6 +69,7 @@ struct rig {
 	uint64_t *counters;
 	struct mr_host_ctl *host_ctl;
 	mr_cu_function function;
+	uint32_t threads;    /* of a block */
 	mr_cu_stream stream; /* the kernel's */
 	mr_cu_stream copies; /* beside it: the kernel does not end */
 };
