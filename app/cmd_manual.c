@@ -179,8 +179,8 @@ static void stage(const struct mr_stage_desc *s)
 {
 	printf(".Ss %s\n", s->name);
 	sentence(s->help);
-	printf("A packet per %s%s.\n", mr_work_name(s->work),
-		s->ordered ? ", in order: one worker" : "");
+	printf("A packet per %s%s.\n", s->work == MR_WORK_WARP ? "warp" : "thread",
+		mr_stage_in_order(s) ? ", in order: one worker" : "");
 	if (s->params_count + s->counters_count == 0)
 		return;
 	printf(".Bl -tag -width Ds\n");

@@ -40,8 +40,8 @@ static void print_param(const struct mr_param_desc *p)
 static void print_stage(const struct mr_stage_desc *s)
 {
 	printf("%-12s %s\n", s->name, s->help);
-	printf("  a packet per %s%s\n", mr_work_name(s->work),
-		s->ordered ? ", in order: one worker" : "");
+	printf("  a packet per %s%s\n", s->work == MR_WORK_WARP ? "warp" : "thread",
+		mr_stage_in_order(s) ? ", in order: one worker" : "");
 	if (s->params_count > 0)
 		printf("  parameters\n");
 	for (uint32_t i = 0; i < s->params_count; i++)
@@ -86,8 +86,8 @@ static json_t *stage_json(const struct mr_stage_desc *s, const char *plugin)
 			json_pack("{s:s, s:s}", "name", s->counters[i].name, "help",
 				s->counters[i].help));
 	j = json_pack("{s:s, s:s, s:s, s:b, s:o, s:o}", "name", s->name, "help", s->help, "work",
-		mr_work_name(s->work), "ordered", s->ordered, "params", params, "counters",
-		counters);
+		mr_work_name(s->work), "ordered", mr_stage_in_order(s), "params", params,
+		"counters", counters);
 	if (plugin != NULL)
 		json_object_set_new(j, "plugin", mr_cmd_json_text(plugin));
 	return j;

@@ -160,8 +160,7 @@ static void plan_workers(struct mr_plan_work *w, uint32_t lane)
 		mr_plan_refuse(w, key, "give at least as many slots as workers",
 			"%u workers cannot share %u slots", c->workers, c->slots);
 	for (uint32_t i = 0; i < l->stages_count; i++)
-		if (l->stages[i].desc != NULL &&
-			(l->stages[i].desc->ordered || l->stages[i].desc->work == MR_WORK_ORDER))
+		if (l->stages[i].desc != NULL && mr_stage_in_order(l->stages[i].desc))
 			ordered = l->stages[i].desc->name;
 	if (ordered == NULL && c->tick_us == 0)
 		return;

@@ -256,7 +256,8 @@ static int check_lane(const struct mr_gpu *g, const struct mr_gpu_lane *l, struc
 	for (uint32_t i = 0; wrong == NULL && i < l->stages_count; i++) {
 		const struct mr_gpu_stage *s = &l->stages[i];
 
-		if (s->desc->work > l->work || (s->desc->ordered && l->work != MR_WORK_ORDER))
+		if (s->desc->work > l->work ||
+			(mr_stage_in_order(s->desc) && l->work != MR_WORK_ORDER))
 			wrong = "a stage that its kernel does not run";
 		else if (s->counter_base > MR_COUNTERS_MAX ||
 			s->desc->counters_count > MR_COUNTERS_MAX - s->counter_base)

@@ -301,6 +301,12 @@ struct mr_stage_desc {
 	const struct mr_state_desc *state; /* NULL: it keeps nothing */
 };
 
+/* mr_stage_in_order tells whether a stage needs every packet of its lane in order. */
+static inline bool mr_stage_in_order(const struct mr_stage_desc *stage)
+{
+	return stage->ordered || stage->work == MR_WORK_ORDER;
+}
+
 /* mr_stage_find returns the stage of that name, or NULL. */
 const struct mr_stage_desc *mr_stage_find(const char *name);
 

@@ -303,7 +303,7 @@ void rig_make(struct rig_device *d, const struct rig_plan *p, struct rig *r)
 	for (uint32_t i = 0; i < p->chain_len; i++) {
 		const struct mr_stage_desc *stage = mr_stage_at((uint32_t)p->chain[i]);
 
-		if (stage->work == MR_WORK_ORDER || stage->ordered) {
+		if (mr_stage_in_order(stage)) {
 			kernel = "mr_kernel_order";
 			r->threads = 32;
 		} else if (stage->work == MR_WORK_WARP && r->threads != 32) {

@@ -421,7 +421,7 @@ static enum mr_flow run(struct run *r, uint8_t *frame, uint32_t length, struct m
 		.params = r->c->params[0], .table = r->table, .counters = r->counters, .size = 1};
 
 	*v = (struct mr_view){.frame = frame, .length = length, .room = ROOM};
-	return mr_kernel_thread_stage(MR_STAGE_filter, &ctx, v);
+	return mr_stage_filter(&ctx, v);
 }
 
 static void set(struct mr_chain_dev *c, const char *name, const char *value)

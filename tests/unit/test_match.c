@@ -74,7 +74,7 @@ static enum mr_flow run(const struct mr_chain_dev *c, const char *frame, uint32_
 
 	memcpy(bytes, frame, length);
 	*v = (struct mr_view){.frame = bytes, .length = length, .room = sizeof(bytes)};
-	return mr_kernel_thread_stage(MR_STAGE_match, &ctx, v);
+	return mr_stage_match(&ctx, v);
 }
 
 static void set(struct mr_chain_dev *c, const char *name, const char *value)

@@ -354,7 +354,7 @@ static enum mr_flow run(struct world *w)
 		.now_ns = w->now_ns,
 		.size = 1};
 
-	return mr_kernel_thread_stage(MR_STAGE_route, &ctx, &w->v);
+	return mr_stage_route(&ctx, &w->v);
 }
 
 static void a_forwarded_packet_changes_in_addresses_ttl_and_checksum_alone(void **state)
