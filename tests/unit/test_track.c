@@ -258,6 +258,42 @@ static void a_clock_that_is_set_is_told_and_nothing_is_missing_for_it(void **sta
 	}
 }
 
+/* Half a period is the tolerance. */
+static void a_clock_that_is_off_by_more_than_half_a_period_was_set(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 20; i++)
+		(void)clocked(i, 1000000 * i + (i < 10 ? 0 : 490000));
+	assert_int_equal(w.st.steps, 0);
+	setup(state);
+	for (uint64_t i = 0; i < 20; i++)
+		(void)clocked(i, 1000000 * i + (i < 10 ? 0 : 600000));
+	assert_int_equal(w.st.steps, 1);
+	assert_int_equal(w.st.placed, 20);
+}
+
+/* Slowly the period is followed; at once it is learned anew, by one step of the clock. */
+static void a_rate_may_change(void **state)
+{
+	uint64_t t = 0, period = 1000000;
+
+	(void)state;
+	for (uint64_t i = 0; i < 300; i++) {
+		assert_int_equal(clocked(i, t), MR_TRACK_PLACED);
+		t += period;
+		period += period / 100;
+	}
+	assert_int_equal(w.st.steps, 0);
+	period *= 3;
+	for (uint64_t i = 300; i < 400; i++) {
+		t += period;
+		assert_int_equal(clocked(i, t), MR_TRACK_PLACED);
+	}
+	end();
+	assert_int_equal(w.st.steps, 1);
+	assert_int_equal(w.st.missing, 0);
+}
+
 static void reorder_and_duplicates_are_seen_by_a_clock(void **state)
 {
 	static const uint64_t order[] = {0, 1, 2, 4, 3, 5, 5, 6, 8, 9, 7, 10, 11};
@@ -274,23 +310,29 @@ static void reorder_and_duplicates_are_seen_by_a_clock(void **state)
 
 static void frames_begin_anew_each_second(void **state)
 {
-	(void)state;
-	for (uint64_t s = 0; s < 10; s++)
-		for (uint64_t n = 0; n < 250; n++) {
-			if ((s == 3 && n >= 240) || (s == 4 && n < 5) || (s == 7 && n == 100))
-				continue;
-			assert_int_equal(frame(1000 + s, n), MR_TRACK_PLACED);
-		}
-	end();
-	assert_int_equal(w.st.placed, 2500 - 16);
-	assert_int_equal(w.st.missing, 16);
-	assert_int_equal(w.queue.head, 2);
-	assert_int_equal(w.events[0].units, 15);
-	/* The last second again: a sender that begins anew, further back than the window. */
+	for (uint64_t frames = 250; frames < 252; frames++) {
+		setup(state);
+		for (uint64_t s = 0; s < 10; s++)
+			for (uint64_t n = 0; n < frames; n++) {
+				if ((s == 3 && n >= 240) || (s == 4 && n < 5) ||
+					(s == 7 && n == 100))
+					continue;
+				assert_int_equal(frame(1000 + s, n), MR_TRACK_PLACED);
+			}
+		end();
+		assert_int_equal(w.st.placed, 10 * frames - (frames - 240) - 6);
+		assert_int_equal(w.st.missing, frames - 240 + 6);
+		assert_int_equal(w.queue.head, 2);
+		assert_int_equal(w.events[0].units, frames - 240 + 5);
+	}
+	/* Seconds that were: a sender that begins anew, further back than the window. */
 	w.b.window = 100;
 	assert_int_equal(frame(1002, 0), MR_TRACK_HELD);
 	assert_int_equal(frame(1002, 1), MR_TRACK_PLACED);
 	assert_int_equal(w.st.restarts, 1);
+	assert_int_equal(frame(100, 250), MR_TRACK_HELD);
+	assert_int_equal(frame(101, 0), MR_TRACK_PLACED);
+	assert_int_equal(w.st.restarts, 2);
 	assert_books();
 }
 
@@ -314,6 +356,23 @@ static void a_sender_that_begins_anew_is_told_and_its_packets_are_placed(void **
 		assert_int_equal(w.st.missing, 0);
 		told(0, MR_TRACK_RESTART, anew[k], 0);
 	}
+}
+
+static void what_follows_the_last_number_is_the_first(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 10; i++)
+		(void)packet(30000 + i, 1u << 16);
+	assert_int_equal(packet(65535, 1u << 16), MR_TRACK_HELD);
+	assert_int_equal(packet(0, 1u << 16), MR_TRACK_PLACED);
+	assert_int_equal(w.st.restarts, 1);
+	/* The longest gap of a short number, and one more, which lies behind. */
+	setup(state);
+	assert_int_equal(packet(0, 256), MR_TRACK_PLACED);
+	assert_int_equal(packet(128, 256), MR_TRACK_PLACED);
+	assert_int_equal(mr_track_open(&w.st), 127);
+	assert_int_equal(packet(129 + 128, 256), MR_TRACK_PLACED);
+	assert_int_equal(w.st.reordered, 1);
 }
 
 static void what_is_open_at_a_restart_is_missing(void **state)
@@ -476,6 +535,19 @@ static void parts_of_two_heaps_may_come_mixed_and_in_any_order(void **state)
 	end();
 }
 
+static void a_heap_that_is_whole_gives_its_place_away(void **state)
+{
+	(void)state;
+	(void)part(1, 0, 100, 200);
+	(void)part(2, 0, 100, 200);
+	(void)part(2, 100, 100, 200);
+	(void)part(3, 0, 100, 200);
+	assert_int_equal(part(1, 100, 100, 200), MR_TRACK_PLACED);
+	assert_int_equal(part(3, 100, 100, 200), MR_TRACK_PLACED);
+	end();
+	assert_int_equal(w.st.missing, 0);
+}
+
 static void a_heap_without_a_length_misses_what_lies_between(void **state)
 {
 	(void)state;
@@ -578,9 +650,12 @@ int main(void)
 		CASE(a_gap_of_exactly_one_modulus_is_seen_by_a_clock_and_by_nothing_else),
 		CASE(a_clock_may_be_off_by_a_part_of_its_period),
 		CASE(a_clock_that_is_set_is_told_and_nothing_is_missing_for_it),
+		CASE(a_clock_that_is_off_by_more_than_half_a_period_was_set),
+		CASE(a_rate_may_change),
 		CASE(reorder_and_duplicates_are_seen_by_a_clock),
 		CASE(frames_begin_anew_each_second),
 		CASE(a_sender_that_begins_anew_is_told_and_its_packets_are_placed),
+		CASE(what_follows_the_last_number_is_the_first),
 		CASE(what_is_open_at_a_restart_is_missing),
 		CASE(one_packet_from_far_away_is_late_and_changes_nothing),
 		CASE(an_uptime_that_goes_back_is_a_restart_at_once),
@@ -588,6 +663,7 @@ int main(void)
 		CASE(a_gap_that_is_filled_from_the_middle_becomes_two),
 		CASE(heaps_are_whole_when_all_their_bytes_came),
 		CASE(parts_of_two_heaps_may_come_mixed_and_in_any_order),
+		CASE(a_heap_that_is_whole_gives_its_place_away),
 		CASE(a_heap_without_a_length_misses_what_lies_between),
 		CASE(after_unknown_units_the_next_number_is_believed),
 		CASE(events_that_find_the_queue_full_are_counted),
