@@ -127,6 +127,8 @@ struct mr_books {
 	uint64_t now_ns;
 	uint64_t window; /* units that a gap may lie back */
 	uint64_t leap;   /* most that is ahead and still a gap */
+	uint64_t at;     /* position of the packet that was placed, or is a duplicate or late; not
+			    of a heap's */
 	/* how often, for the caller's counters */
 	uint32_t gaps, restarts, steps;
 };
@@ -456,6 +458,7 @@ MR_HD enum mr_track_class mr_track_numbered(struct mr_books *t, struct mr_stream
 			st->holds = 0;
 		}
 		mr_track_release(st);
+		t->at = span->next;
 		span->next += units;
 		return MR_TRACK_PLACED;
 	}
@@ -471,7 +474,8 @@ MR_HD enum mr_track_class mr_track_numbered(struct mr_books *t, struct mr_stream
 		st->held_s = s->time_s;
 		return MR_TRACK_HELD;
 	}
-	c = mr_track_place(t, st, span, 1, span->next + (uint64_t)ahead, units);
+	t->at = span->next + (uint64_t)ahead;
+	c = mr_track_place(t, st, span, 1, t->at, units);
 	if (ahead >= 0) {
 		mr_track_note(st, s);
 		mr_track_expire(t, st, t->window, UINT64_MAX);

@@ -138,9 +138,11 @@ static void a_whole_stream_is_whole_across_the_wrap_of_every_modulus(void **stat
 {
 	for (uint32_t m = 0; m < MR_ARRAY_LEN(moduli); m++) {
 		setup(state);
-		for (uint64_t i = 0; i < 1000; i++)
+		for (uint64_t i = 0; i < 1000; i++) {
 			assert_int_equal(
 				packet(first_of(moduli[m]) + i, moduli[m]), MR_TRACK_PLACED);
+			assert_int_equal(w.b.at, first_of(moduli[m]) + moduli[m] + i);
+		}
 		end();
 		assert_int_equal(w.st.placed, 1000);
 		assert_int_equal(w.st.units, 1000);
