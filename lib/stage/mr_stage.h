@@ -38,7 +38,7 @@
  * end has gained. Packet bytes are never reached through `const __restrict__` or __ldg:
  * the NIC rewrites them behind the compiler's back. A stage that reads whole frames does
  * it by mr_frame_load_16 and mr_frame_load_1, which the L1 cache never serves. What a
- * thread of a warp has written, the others may read after __syncwarp; a shuffle orders
+ * thread of a warp has written, the others may read after mr_group_sync; a shuffle orders
  * nothing, and between two stages of a chain the kernel does it. No allocation, no
  * printing, no recursion, no globals.
  *
@@ -72,7 +72,8 @@
  * worker may have an older one in hand. mr_limit.h limits a rate by it.
  *
  * Groups. mr_group_sum, _max, _min and _or combine a value over the threads that share a
- * packet; all of them call it. On the host a group is one thread and they give v.
+ * packet, mr_group_before hands it on, and mr_group_sync orders what they write; all of them call
+ * it. On the host a group is one thread, and the first four give v.
  *
  * Verdicts. mr_send(v, port), mr_drop(v, reason), or MR_NEXT with the view as it is; a stage
  * that wants several ports sets verdict MR_TX_MASK and their bits in arg.
@@ -255,6 +256,35 @@ MR_HD uint64_t mr_group_or(const struct mr_ctx *ctx, uint64_t v)
 #endif
 	(void)ctx;
 	return v;
+}
+
+/*
+ * mr_group_before gives a thread the v of the one before it, and the first one *carry, which
+ * becomes the last one's v: so rows of threads go through a sequence one after the other.
+ */
+MR_HD uint64_t mr_group_before(const struct mr_ctx *ctx, uint64_t v, uint64_t *carry)
+{
+	uint64_t before = *carry;
+#if defined(__CUDA_ARCH__)
+	const uint64_t other = __shfl_sync(0xffffffffu, v, (int)(ctx->rank + 31) % 32);
+
+	if (ctx->rank != 0)
+		before = other;
+	*carry = __shfl_sync(0xffffffffu, v, 31);
+#else
+	*carry = v;
+#endif
+	(void)ctx;
+	return before;
+}
+
+/* mr_group_sync: what a thread of a warp wrote before it, the others read behind it. */
+MR_HD void mr_group_sync(const struct mr_ctx *ctx)
+{
+#if defined(__CUDA_ARCH__)
+	__syncwarp(0xffffffffu);
+#endif
+	(void)ctx;
 }
 
 #if !defined(__CUDACC__)
