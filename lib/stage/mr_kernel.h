@@ -633,32 +633,6 @@ MR_HD uint32_t mr_kernel_slot_warp(const struct mr_worker *w, const struct mr_bl
 	return changed;
 }
 
-/* The view of thread k for all threads of the warp. */
-MR_HD void mr_kernel_view_of(struct mr_view *v, uint32_t k)
-{
-#if defined(__CUDA_ARCH__)
-	uint64_t frame = (uint64_t)(uintptr_t)v->frame;
-	uint32_t words[3];
-
-	words[0] = v->length | v->head << 16;
-	words[1] = v->verdict | (uint32_t)v->port << 8 | (uint32_t)v->arg << 16;
-	words[2] = v->rx_port;
-	frame = __shfl_sync(0xffffffffu, frame, (int)k);
-	words[0] = __shfl_sync(0xffffffffu, words[0], (int)k);
-	words[1] = __shfl_sync(0xffffffffu, words[1], (int)k);
-	words[2] = __shfl_sync(0xffffffffu, words[2], (int)k);
-	v->frame = (uint8_t *)(uintptr_t)frame;
-	v->length = words[0] & 0xffff;
-	v->head = words[0] >> 16;
-	v->verdict = (uint8_t)words[1];
-	v->port = (uint8_t)(words[1] >> 8);
-	v->arg = (uint16_t)(words[1] >> 16);
-	v->rx_port = (uint8_t)words[2];
-#endif
-	(void)v;
-	(void)k;
-}
-
 /* A WARP stage on the packets of a warp's threads, one after the other, each by all of them. */
 MR_HD enum mr_flow mr_kernel_warp_each(
 	uint32_t stage, const struct mr_ctx *ctx, struct mr_view *v, enum mr_flow flow)
@@ -666,14 +640,10 @@ MR_HD enum mr_flow mr_kernel_warp_each(
 	MR_ROLLED
 	for (uint32_t k = 0; k < MR_KERNEL_WARP; k++) {
 		struct mr_view of_k = *v;
-		enum mr_flow k_flow = flow;
+		enum mr_flow k_flow;
 
-#if defined(__CUDA_ARCH__)
-		k_flow = (enum mr_flow)__shfl_sync(0xffffffffu, (int)flow, (int)k);
-#endif
-		if (k_flow == MR_STOP)
+		if (!mr_turn_view(k, flow == MR_NEXT, &of_k))
 			continue;
-		mr_kernel_view_of(&of_k, k);
 		k_flow = mr_kernel_warp_stage(stage, ctx, &of_k);
 		mr_kernel_warp_sync();
 		if (ctx->rank == k) {

@@ -22,6 +22,16 @@
  *     for (uint32_t turn = 0; turn < mr_turns(); turn = mr_turn_next(turn))
  *         if (turn == ctx->rank && ctx->live) ...
  *
+ * Or all threads work on the packet whose turn it is, as those of a WARP stage do; what they leave
+ * in its view is the same in all, and its own thread takes it and what becomes of it:
+ *
+ *         struct mr_view view = *v;
+ *         if (!mr_turn_view(turn, ctx->live, &view))
+ *             continue;
+ *         ...
+ *         if (turn == ctx->rank)
+ *             *v = view;
+ *
  * On the host there is one turn, and ctx->rank is 0.
  *
  * Ticks. A stage that `ticks` is called every tick_us of its lane with blank buffers: ctx->tick
@@ -176,6 +186,38 @@ MR_HD uint32_t mr_turn_next(uint32_t turn)
 	__syncwarp(0xffffffffu);
 #endif
 	return turn + 1;
+}
+
+/*
+ * mr_turn_view gives all threads of a warp the view of thread `turn`; 0: it says of itself that it
+ * has no packet. Each hands in its own, and whether it has one.
+ */
+MR_HD int mr_turn_view(uint32_t turn, uint32_t live, struct mr_view *v)
+{
+#if defined(__CUDA_ARCH__)
+	uint64_t frame = (uint64_t)(uintptr_t)v->frame;
+	uint32_t words[4];
+
+	words[0] = v->length | v->head << 16;
+	words[1] = v->verdict | (uint32_t)v->port << 8 | (uint32_t)v->arg << 16;
+	words[2] = v->rx_port | live << 8;
+	words[3] = v->room;
+	frame = __shfl_sync(0xffffffffu, frame, (int)turn);
+	for (uint32_t i = 0; i < 4; i++)
+		words[i] = __shfl_sync(0xffffffffu, words[i], (int)turn);
+	v->frame = (uint8_t *)(uintptr_t)frame;
+	v->length = words[0] & 0xffff;
+	v->head = words[0] >> 16;
+	v->room = words[3];
+	v->verdict = (uint8_t)words[1];
+	v->port = (uint8_t)(words[1] >> 8);
+	v->arg = (uint16_t)(words[1] >> 16);
+	v->rx_port = (uint8_t)words[2];
+	live = words[2] >> 8;
+#endif
+	(void)turn;
+	(void)v;
+	return live != 0;
 }
 
 /* mr_frame_load_16 reads 16 bytes of a frame in one access; p is aligned to 16. */
