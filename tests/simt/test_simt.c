@@ -259,6 +259,8 @@ static void make_slots(enum mr_work work)
 
 			p->good = draw(8) >= bad;
 			p->d = p->good ? friendly(position) : hostile(position);
+			/* What is too short for a packet is no fault of a blank buffer. */
+			p->good |= s->flags != 0 && p->d.length < MR_FRAME_MIN;
 			if (s->flags != 0 && p->good)
 				p->d = (struct mr_desc_in){position, 0, 128};
 			p->to_good = draw(16) != 0;
