@@ -54,6 +54,7 @@
 #include "mr_stage_filter.cu"
 #include "mr_stage_route.cu"
 #include "mr_stage_seqtrack.cu"
+#include "mr_stage_unpack.cu"
 
 /* The stages of a plug-in (mr_plugin.h), in whose image they stand beside the built-in ones. */
 #if !defined(MR_PLUGIN_STAGES)

@@ -22,6 +22,7 @@
 #include "mr_stage_filter.cu"
 #include "mr_stage_route.cu"
 #include "mr_stage_seqtrack.cu"
+#include "mr_stage_unpack.cu"
 
 static const struct mr_stage_desc *const stages[MR_STAGE_COUNT] = {
 #define STAGE(name, work) [MR_STAGE_##name] = &mr_stage_desc_##name,

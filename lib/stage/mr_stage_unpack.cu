@@ -550,10 +550,10 @@ MR_HD void mr_unpack_take(const struct mr_ctx *ctx, struct mr_unpack_state *st,
 	mr_group_sync(ctx);
 }
 
-MR_HD enum mr_flow mr_stage_unpack(const struct mr_ctx *ctx, struct mr_view *v)
+/* A packet or a blank buffer, by all threads. */
+MR_HD enum mr_flow mr_unpack_turn(
+	const struct mr_ctx *ctx, struct mr_unpack_state *st, struct mr_view *v)
 {
-	const struct mr_unpack_params *p = (const struct mr_unpack_params *)ctx->params;
-	struct mr_unpack_state *st = (struct mr_unpack_state *)ctx->state;
 	const struct mr_format_table *table = (const struct mr_format_table *)ctx->table;
 	const struct mr_format_row *row = NULL;
 	/* Zeroed, since a compiler does not see that a row is what fills them. */
@@ -563,25 +563,43 @@ MR_HD enum mr_flow mr_stage_unpack(const struct mr_ctx *ctx, struct mr_view *v)
 	if (ctx->tick == MR_TICK_NOT && table != NULL) {
 		mr_walk(v, 0, &h);
 		row = mr_format_find(table, v, &h);
-		if (row != NULL)
-			mr_format_read(row, v, &h, &seen);
 	}
-	if (st == NULL || (row == NULL && ctx->tick == MR_TICK_NOT))
+	if (ctx->tick == MR_TICK_NOT && row == NULL)
 		return MR_NEXT;
 	if (ctx->rank == 0)
 		mr_unpack_begin(ctx, st);
-	if (ctx->tick != MR_TICK_NOT) {
+	if (row != NULL) {
+		mr_format_read(row, v, &h, &seen);
+		mr_unpack_take(ctx, st, v, &h, &seen);
+		if (((const struct mr_unpack_params *)ctx->params)->forward)
+			return MR_NEXT;
+		(void)mr_drop(v, MR_REASON_consumed);
+	} else {
 		if (ctx->rank == 0)
 			mr_unpack_scan(ctx, st);
 		mr_group_sync(ctx);
-		return mr_unpack_tell(ctx, st, v);
 	}
-	mr_unpack_take(ctx, st, v, &h, &seen);
-	if (p->forward)
-		return MR_NEXT;
-	(void)mr_drop(v, MR_REASON_consumed);
-	(void)mr_unpack_tell(ctx, st, v);
-	return MR_STOP;
+	return mr_unpack_tell(ctx, st, v) == MR_STOP || row != NULL ? MR_STOP : MR_NEXT;
+}
+
+MR_HD enum mr_flow mr_stage_unpack(const struct mr_ctx *ctx, struct mr_view *v)
+{
+	enum mr_flow flow = MR_NEXT;
+
+	MR_ROLLED
+	for (uint32_t turn = 0; turn < mr_turns(); turn = mr_turn_next(turn)) {
+		struct mr_view view = *v;
+		enum mr_flow all;
+
+		if (!mr_turn_view(turn, ctx->live, &view) || ctx->state == NULL)
+			continue;
+		all = mr_unpack_turn(ctx, (struct mr_unpack_state *)ctx->state, &view);
+		if (ctx->rank == turn) {
+			*v = view;
+			flow = all;
+		}
+	}
+	return flow;
 }
 
 #if defined(MR_STAGE_DESCRIBE)
@@ -758,8 +776,7 @@ const struct mr_stage_desc mr_stage_desc_unpack = {
 	.help = "unpack samples of 1 to 16 bits: extremes, mean, RMS, clipping, histogram by "
 		"window",
 	.id = MR_STAGE_unpack,
-	.work = MR_WORK_WARP,
-	.ordered = true,
+	.work = MR_WORK_ORDER,
 	.timed = true,
 	.ticks = true,
 	.params = unpack_params,

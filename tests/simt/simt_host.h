@@ -21,7 +21,7 @@
 #define SIMT_FRONT 48u /* and in front of it: route's answer */
 #define SIMT_WORKERS 2u
 #define SIMT_TABLE_BYTES 6144u
-#define SIMT_STATE_BYTES 32768u
+#define SIMT_STATE_BYTES 81920u
 #define SIMT_GIVEN 7u /* slots a run: the ring is lapped */
 #define SIMT_FIRST_SEQ (UINT32_MAX - 2)
 

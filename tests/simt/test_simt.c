@@ -327,10 +327,12 @@ static const char *const table_text[MR_STAGE_COUNT] = {
 	[MR_STAGE_route] = "10.0.0.0 via 02:00:00:00:00:01 port 3\n10.0.0.0/8 pass\n"
 			   "fd00::/64 via 02:00:00:00:00:02 port 0\nfd00::a00:1 drop\n",
 	[MR_STAGE_seqtrack] = "custom udp 9000 id 0:1 seq 1:1 units 1\nflow udp 7\nvrt udp 4789\n",
+	[MR_STAGE_unpack] = "custom udp 9000 id 0:1 seq 1:1 payload 2\nrtp udp 7\nvrt udp 4789\n",
 };
 
 /* What bounds a stage's memory, so that it fits SIMT_STATE_BYTES. */
-static const char *const small[][2] = {{"streams", "6"}, {"events", "16"}, {"templates", "16"}};
+static const char *const small[][2] = {
+	{"streams", "6"}, {"events", "16"}, {"templates", "16"}, {"results", "2"}};
 
 /* Memory of a stage in the arena, where it was drawn to have some. */
 static uint64_t make_state(const struct mr_stage_desc *stage, uint32_t place, uint8_t *params)
