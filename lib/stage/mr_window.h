@@ -334,7 +334,7 @@ MR_HD void mr_window_begin(struct mr_window_books *b, struct mr_window_stream *s
 	s->setting = b->setting_number;
 	s->next = at;
 	s->begin = at;
-	s->over = 0;
+	s->over = at;
 	s->border = at;
 	s->newest = number;
 	s->done = 0;

@@ -454,6 +454,59 @@ static void measure_streams(struct side *w)
 	free(table);
 }
 
+/* What a plain program does: least, most, sums and bins of 8-bit samples. */
+static void round_plain_samples(struct side *w)
+{
+	static uint32_t bins[STREAMS][256];
+	uint64_t s = 0;
+
+	(void)w;
+	for (uint32_t i = 0; i < FRAMES; i++) {
+		const uint8_t *udp = region + i * ROOM + HEAD + 34;
+		int32_t least = 127, most = -128, total = 0, clipped = 0;
+		uint32_t id = get(udp + 8, 4), squares = 0;
+
+		for (uint32_t k = 16; id < STREAMS && k < LENGTH - 34; k++) {
+			int32_t x = (int8_t)udp[k];
+
+			least = x < least ? x : least;
+			most = x > most ? x : most;
+			total += x;
+			squares += (uint32_t)(x * x);
+			clipped += x == 127 || x == -128;
+			bins[id][x + 128]++;
+		}
+		s += squares + (uint32_t)(least + most + total + clipped);
+	}
+	mr_store_relaxed_u64(&sink, s);
+}
+
+/* The stage that unpacks samples: 14 of 8 bits in a packet. */
+static void measure_samples(struct side *w)
+{
+	static uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
+	const struct mr_stage_desc *stage = mr_stage_at(MR_STAGE_unpack);
+	char text[] = "custom udp 1-65535 id 0:4 seq 4:4 payload 8";
+	void *table;
+
+	mr_stage_param_defaults(stage, params);
+	set(MR_STAGE_unpack, "streams", STREAMS, params);
+	set(MR_STAGE_unpack, "window_units", 16, params);
+	table = build(MR_STAGE_unpack, params, text);
+	state_bytes = mr_stage_lane_bytes(stage, params);
+	state = aligned_alloc(64, MR_ALIGN_UP(state_bytes, 64));
+	if (state == NULL)
+		die("no memory for windows");
+	w->worker.lane.chain[0].state = bench_address(state);
+	memset(w->worker.counters, 0, sizeof(w->worker.counters));
+	measure_stage(w, MR_STAGE_unpack, table, params, "unpack, 14 samples a packet, kernel");
+	if (w->worker.counters[1][1] != (uint64_t)FRAMES * rounds * BEST_OF)
+		die("unpack did not add every packet");
+	measure("unpack, plain loop", w, round_plain_samples, false);
+	free(state);
+	free(table);
+}
+
 int main(int argc, char **argv)
 {
 	char *eal[] = {argv[0], "--no-huge", "--no-pci", "-m", "256", "--no-telemetry",
@@ -485,5 +538,6 @@ int main(int argc, char **argv)
 	measure("rte_acl, gathered keys and classify", &w, round_acl, false);
 	memset(w.worker.counters, 0, sizeof(w.worker.counters));
 	measure_streams(&w);
+	measure_samples(&w);
 	return 0;
 }

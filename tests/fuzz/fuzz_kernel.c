@@ -44,6 +44,9 @@ static const char *const table_text[MR_STAGE_COUNT] = {
 	[MR_STAGE_seqtrack] = "vrt udp 1\nspead udp 2\nvdif udp 3\nvtp udp 4\nsflow udp 5\n"
 			      "flow udp 6\nint2 udp 8\necpri ether 0xaefe\nrtp udp 9\n"
 			      "custom udp 10 id 0:1 seq 1:1 units 1\n",
+	[MR_STAGE_unpack] = "vrt udp 1\nspead udp 2\nvdif udp 3\nvtp udp 4\nrtp udp 5\n"
+			    "ecpri ether 0xaefe\ncustom udp 6 id 0:1 seq 1:1 payload 2\n"
+			    "custom udp 7 seq 1:1 time 2:4 1us\ncustom udp 8 seq 0:8 units bytes\n",
 };
 static uint8_t *tables[MR_STAGE_COUNT];
 
@@ -80,6 +83,7 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 	struct mr_reflect_params *reflect = (struct mr_reflect_params *)c->params[0];
 	struct mr_route_params *route = (struct mr_route_params *)c->params[0];
 	struct mr_seqtrack_params *seqtrack = (struct mr_seqtrack_params *)c->params[0];
+	struct mr_unpack_params *unpack = (struct mr_unpack_params *)c->params[0];
 
 	if (c->stage == MR_STAGE_reflect) {
 		memset(reflect, 0, sizeof(*reflect));
@@ -115,6 +119,28 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 			{0x0a000001, 2, 3, 4}};
 		seqtrack->to.port = raw ? param : 0;
 		seqtrack->to.bytes = raw ? param >> 3 : 576 + param % 1000;
+		return;
+	}
+	if (c->stage == MR_STAGE_unpack) {
+		/* What it divides by is the plan's too. */
+		mr_stage_param_defaults(mr_stage_at(c->stage), c->params[0]);
+		unpack->streams = 3;
+		unpack->results = 1 + param % 2;
+		unpack->window_us = 1 + param % 64;
+		unpack->window_units = 1 + param % 5;
+		unpack->bits = param % 7;
+		unpack->order = param >> 3 & 1;
+		unpack->coding = param >> 4 & 1;
+		unpack->channels = 1 + (param >> 5 & 3);
+		unpack->threshold = raw ? param : param % 100;
+		unpack->late_ms = raw ? 0 : 1;
+		unpack->forward = param >> 7 & 1;
+		unpack->to.dst = unpack->to.src = (struct mr_ip){raw ? param >> 8 & 7
+				: param >> 8 & 1                     ? 4
+								     : 6,
+			{0x0a000001, 2, 3, 4}};
+		unpack->to.port = raw ? param : 0;
+		unpack->to.bytes = raw ? param >> 9 : 576 + param % 1000;
 		return;
 	}
 	if (!raw)
