@@ -146,6 +146,28 @@ void mr_plan_stages(struct mr_plan_work *w, uint32_t lane)
 			l->counters_count, MR_COUNTERS_MAX);
 }
 
+/* A stage that waits for what is late, and tells what it found, does so by ticks. */
+static void check_ticks(struct mr_plan_work *w, uint32_t lane)
+{
+	const struct mr_config_lane *c = &w->cfg->lanes[lane];
+	const struct mr_plan_lane *l = &w->plan->lanes[lane];
+	const char *ticks = NULL;
+	char key[64];
+
+	for (uint32_t i = 0; i < l->stages_count; i++)
+		if (l->stages[i].desc != NULL && l->stages[i].desc->ticks)
+			ticks = l->stages[i].desc->name;
+	snprintf(key, sizeof(key), "lanes[%u].tick_us", lane);
+	if (ticks != NULL && c->tick_us == 0)
+		mr_plan_refuse(w, key, "set it, as in tick_us: 1000",
+			"stage '%s' needs ticks: by them it gives up what is late, and tells what "
+			"it found without traffic",
+			ticks);
+	else if (ticks == NULL && c->tick_us != 0)
+		mr_plan_warn(w, "lane '%s': no stage of it takes the buffers that tick_us makes",
+			l->name);
+}
+
 /* Order is kept by one worker: a second would run beside the first. */
 static void plan_workers(struct mr_plan_work *w, uint32_t lane)
 {
@@ -281,6 +303,7 @@ static void plan_lane(struct mr_plan_work *w, uint32_t i)
 	check_core(w, i);
 	mr_plan_stages(w, i);
 	plan_workers(w, i);
+	check_ticks(w, i);
 	lists = mr_plan_path_lists(w, i);
 	if (lists && is_resolved(w->plan, l))
 		mr_plan_path(w, i);

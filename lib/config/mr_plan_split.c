@@ -52,6 +52,12 @@ static void check_lane(struct mr_plan_work *w, uint32_t lane, const char *key)
 			"lane '%s': its stages see the first %u bytes of a frame as if they were "
 			"all of it",
 			l->name, p->split_bytes);
+	for (uint32_t k = 0; k < l->stages_count; k++)
+		if (l->stages[k].desc != NULL && l->stages[k].desc->ticks)
+			mr_plan_refuse(w, key, "give the whole frame one buffer",
+				"stage '%s' of lane '%s' writes results into buffers, and these "
+				"are for headers",
+				l->stages[k].desc->name, l->name);
 }
 
 static bool is_resolved(const struct mr_plan_lane *l)

@@ -29,9 +29,6 @@ void mr_lane_tick(struct mr_lane *lane, uint64_t now)
 
 	if (lane->tx.tick_out)
 		return;
-	mr_rx_flush(&lane->rx);
-	if (mr_ring_full(&lane->ring))
-		return;
 	if (!mr_rx_tick(&lane->rx, lane->tick_pool,
 		    last ? MR_SLOT_TICK | MR_SLOT_LAST : MR_SLOT_TICK, now))
 		return;

@@ -55,6 +55,7 @@ struct mr_ring_note {
 	uint64_t opened_tsc; /* its first packet arrived */
 	uint64_t bytes;      /* of its frames */
 	uint32_t count;      /* packets; 0 once the slot is released */
+	bool tick;           /* they are blank buffers */
 } MR_CACHE_ALIGNED;
 
 /*

@@ -138,17 +138,24 @@ uint32_t mr_rx_poll_open(struct mr_rx *rx, uint64_t now)
 
 COLD bool mr_rx_tick(struct mr_rx *rx, struct rte_mempool *pool, uint32_t flags, uint64_t now)
 {
-	struct mr_ring_note *slot = rx->open;
 	const uint32_t n = rx->batch < MR_TICK_BUFFERS ? rx->batch : MR_TICK_BUFFERS;
-	struct mr_desc_in *d = mr_slot_desc_in(slot->in);
+	struct rte_mbuf *blank[MR_TICK_BUFFERS];
+	struct mr_ring_note *slot;
+	struct mr_desc_in *d;
 
-	if (rte_mempool_get_bulk(pool, (void **)slot->mbufs, n) != 0)
+	/* The open slot goes first, if it holds a packet, so that two are needed. */
+	if (mr_ring_outstanding(rx->ring) + (mr_rx_fill(rx) != 0) > rx->ring->mask ||
+		rte_mempool_get_bulk(pool, (void **)blank, n) != 0)
 		return false;
+	mr_rx_flush(rx);
+	slot = rx->open;
+	d = mr_slot_desc_in(slot->in);
 	for (uint32_t i = 0; i < n; i++) {
-		struct rte_mbuf *m = slot->mbufs[i];
+		struct rte_mbuf *m = blank[i];
 
 		mr_sync_enter(m);
 		rte_pktmbuf_reset(m);
+		slot->mbufs[i] = m;
 		d[i].position = (uint32_t)(((uint64_t)(uintptr_t)m->buf_addr - rx->window.region) /
 			MR_UNIT);
 		d[i].length = 0;
@@ -156,6 +163,7 @@ COLD bool mr_rx_tick(struct mr_rx *rx, struct rte_mempool *pool, uint32_t flags,
 	}
 	rx->counters->c[MR_C_made_packets] += n;
 	slot->in->flags = (uint8_t)flags;
+	slot->tick = true;
 	slot->opened_tsc = now;
 	slot->bytes = 0;
 	mr_rx_give(rx, slot, n);

@@ -65,7 +65,8 @@ void mr_rx_flush(struct mr_rx *rx);
 
 /*
  * mr_rx_tick gives a slot of blank buffers of the pool: MR_TICK_BUFFERS, or as many as a batch
- * has; flags are the slot's. The open slot is free and empty. false: the pool has none.
+ * has; flags are the slot's. The open slot is given before if it holds a packet. false: there are
+ * no slots or buffers for it, and nothing was done.
  */
 bool mr_rx_tick(struct mr_rx *rx, struct rte_mempool *pool, uint32_t flags, uint64_t now);
 

@@ -85,7 +85,7 @@ void mr_setup_alarms(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
 
 /*
  * mr_setup_activity sums a number over all lanes that changes whenever a packet
- * moved; *ret_in_flight is the number of packets in flight.
+ * moved; *ret_in_flight is the number of packets in flight. Ticks and results are left out.
  */
 uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight);
 
@@ -96,10 +96,11 @@ uint32_t mr_setup_drain_ms(const struct mr_setup *s);
  * mr_setup_stop drains the lanes for at most drain_ms and stops them; it looks at
  * *fast all the while and stops at once when it is not 0. fail_closed skips the
  * drain (the device is gone). Returns 0 when every lane drained, -EBUSY when
- * packets were left in flight or a kernel stays, -ETIME when a lane's thread did not end:
- * then only the process's end frees what it holds. Devices and ports are watched meanwhile;
- * with anything but a port lost the drain ends (mr_setup_seen). Who asked for a reload, and has
- * yet to hear what came of it, is let do so for at most five seconds after that was known.
+ * packets were left in flight, a stage had results to tell yet, or a kernel stays, -ETIME when a
+ * lane's thread did not end: then only the process's end frees what it holds. Devices and ports are
+ * watched meanwhile; with anything but a port lost the drain ends (mr_setup_seen). Who asked for a
+ * reload, and has yet to hear what came of it, is let do so for at most five seconds after that was
+ * known.
  */
 MR_MUST_USE int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast,
 	bool fail_closed, struct mr_err *err);

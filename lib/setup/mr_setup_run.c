@@ -111,10 +111,15 @@ uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight)
 	*ret_in_flight = 0;
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
 		struct mr_published *p = &s->lanes[i].lane->pub;
+		uint64_t in_flight = mr_load_relaxed_u64(&p->in_flight);
 
-		*ret_in_flight += mr_load_relaxed_u64(&p->in_flight);
-		sum += mr_load_relaxed_u64(&p->counters.c[MR_C_rx_packets]) +
-			mr_load_relaxed_u64(&p->counters.c[MR_C_tx_packets]);
+		sum += mr_load_relaxed_u64(&p->counters.c[MR_C_rx_packets]);
+		/* A tick that is out, and results that come of it, are no traffic. */
+		if (s->plan->lanes[i].tick_us == 0)
+			sum += mr_load_relaxed_u64(&p->counters.c[MR_C_tx_packets]);
+		else if (in_flight <= MR_TICK_BUFFERS)
+			in_flight = 0;
+		*ret_in_flight += in_flight;
 	}
 	return sum;
 }
@@ -157,11 +162,28 @@ static int stop_devices(struct mr_setup *s, const uint32_t *fast, struct mr_err 
 	return rc;
 }
 
+/* Packets that lanes left where they were, and whether a stage had something to tell yet. */
+static uint64_t left_over(struct mr_setup *s, bool *ret_untold)
+{
+	uint64_t left = 0;
+
+	*ret_untold = false;
+	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		const struct mr_plan_lane *l = &s->plan->lanes[i];
+
+		left += mr_load_relaxed_u64(&s->lanes[i].lane->pub.in_flight);
+		for (uint32_t k = 0; k < l->stages_count; k++)
+			*ret_untold |= l->stages[k].desc->ticks && !s->lanes[i].lane->told;
+	}
+	return left;
+}
+
 static int stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
 	struct mr_err *err)
 {
 	struct mr_err why = {0};
-	uint64_t left = 0;
+	bool untold;
+	uint64_t left;
 	int rc = 0;
 
 	mr_setup_reload_end(s);
@@ -177,7 +199,13 @@ static int stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, boo
 		return rc;
 	mr_setup_reload_join(s, fast);
 	rc = stop_devices(s, fast, &why);
-	(void)mr_setup_activity(s, &left);
+	left = left_over(s, &untold);
+	if (untold)
+		return mr_err_set(err, -EBUSY,
+			"%.800s%sstopped with %" PRIu64
+			" packets in flight, and before stages had told all that they found: give "
+			"stop.drain_ms more time",
+			why.msg, why.msg[0] != '\0' ? "; " : "", left);
 	if (left != 0)
 		return mr_err_set(err, -EBUSY, "%.800s%sstopped with %" PRIu64 " packets in flight",
 			why.msg, why.msg[0] != '\0' ? "; " : "", left);

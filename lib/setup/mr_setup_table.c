@@ -92,21 +92,42 @@ void mr_setup_tables_give(const struct mr_setup_tables *tables, const struct mr_
 	}
 }
 
+static bool same_state(const struct mr_stage_desc *stage, const uint8_t *before, const uint8_t *now)
+{
+	return mr_stage_lane_bytes(stage, now) == mr_stage_lane_bytes(stage, before) &&
+		mr_stage_device_bytes(stage, now) == mr_stage_device_bytes(stage, before);
+}
+
+/* The first parameter whose change alone asks for another state; NULL: no single one does. */
+static const char *state_param(
+	const struct mr_stage_desc *stage, const uint8_t *before, const uint8_t *now)
+{
+	for (uint32_t i = 0; i < stage->params_count; i++) {
+		const struct mr_param_desc *p = &stage->params[i];
+		uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
+
+		if (p->list_max != 0)
+			continue;
+		memcpy(params, before, sizeof(params));
+		memcpy(params + p->offset, now + p->offset, mr_param_bytes(p->type));
+		if (!same_state(stage, before, params))
+			return p->name;
+	}
+	return NULL;
+}
+
 /* The kernels have the state that they were started with. */
 static void check_state(const struct mr_config *cfg, const struct mr_plan_stage *before,
 	const struct mr_plan_stage *now, uint32_t lane, uint32_t stage,
 	struct mr_problems *problems)
 {
-	const struct mr_state_desc *state = now->desc->state;
+	const char *param = state_param(now->desc, before->params, now->params);
 	char key[96];
 
-	if (mr_stage_lane_bytes(now->desc, now->params) ==
-			mr_stage_lane_bytes(before->desc, before->params) &&
-		mr_stage_device_bytes(now->desc, now->params) ==
-			mr_stage_device_bytes(before->desc, before->params))
+	if (same_state(now->desc, before->params, now->params))
 		return;
 	snprintf(key, sizeof(key), "lanes[%u].stages[%u].params%s%s", lane, stage,
-		state->capacity != NULL ? "." : "", state->capacity != NULL ? state->capacity : "");
+		param != NULL ? "." : "", param != NULL ? param : "");
 	mr_problem_add(problems, mr_config_line(cfg, key), key,
 		"put the old value back, or stop the instance and start it with this file",
 		"cannot change while the instance runs, since what the stage keeps has its size");

@@ -614,7 +614,7 @@ MR_HD void mr_format_read_custom(
 		s->time_ps = (time - s->time_s * row->ticks) * row->tick_ps;
 		s->flags = MR_SEEN_TIME;
 	}
-	if (row->valid_mask != 0 && row->valid_offset >= end - at)
+	if (s->units > UINT32_MAX || (row->valid_mask != 0 && row->valid_offset >= end - at))
 		return;
 	byte = mr_get_u8(v, at + row->valid_offset);
 	s->state = (byte & row->valid_mask) == row->valid_value ? MR_SEEN_OK : MR_SEEN_INVALID;

@@ -335,6 +335,10 @@ static void check_custom(struct parse *p)
 	if (row->seq.bytes != 0 && holds != 0 && row->modulus > holds)
 		mr_table_refuse(p->t, "modulus %s is above what %u bits of 'seq' hold",
 			p->modulus_text, row->seq.bits);
+	if (row->modulus > 1ull << 62)
+		mr_table_refuse(p->t,
+			"a number below 2^62, or one of 64 bits without 'modulus', is what is kept "
+			"track of");
 	if (row->units == MR_FORMAT_UNITS_BYTES && row->from >= MR_FORMAT_ETHER)
 		mr_table_refuse(p->t,
 			"'units bytes' would count what pads a short frame; take 'units field'");

@@ -28,6 +28,8 @@
 
 #define MR_IPFIX_VARIABLE 20u /* fields of variable length in a template that can be kept */
 #define MR_IPFIX_PROBES 8u
+#define MR_IPFIX_LOOKUPS 128u  /* sets and template records of a message that are looked at */
+#define MR_IPFIX_WALKED 1024u  /* and, of a set, records of variable length */
 #define MR_IPFIX_LARGE 0xffffu /* in place of their number: more, or a record has no bytes */
 
 struct mr_ipfix_template {
@@ -43,7 +45,8 @@ struct mr_ipfix_template {
 
 enum mr_ipfix_result {
 	MR_IPFIX_OK,
-	MR_IPFIX_UNKNOWN,   /* data of a template that is unknown, or too large to be kept */
+	MR_IPFIX_UNKNOWN,   /* data of a template that is unknown, or too large to be kept, or more
+			       than one packet is worth: no exporter has so many in a message */
 	MR_IPFIX_MALFORMED, /* a length contradicts; what came before it was learned */
 };
 
@@ -198,9 +201,11 @@ MR_HD enum mr_ipfix_result mr_ipfix_data(const struct mr_ipfix_template *t, cons
 		return MR_IPFIX_OK;
 	}
 	MR_ROLLED
-	while (end - at >= t->least) {
+	for (uint32_t walked = 0; end - at >= t->least; walked++) {
 		uint32_t bytes = mr_ipfix_record(v, at, end, t);
 
+		if (walked == MR_IPFIX_WALKED)
+			return MR_IPFIX_UNKNOWN;
 		if (bytes == 0)
 			return MR_IPFIX_MALFORMED;
 		at += bytes;
@@ -224,6 +229,7 @@ MR_HD enum mr_ipfix_result mr_ipfix_count(struct mr_ipfix_template *templates, u
 	struct mr_ipfix_template *place;
 	struct mr_view message = *view;
 	const struct mr_view *v = &message;
+	uint32_t lookups = 0;
 
 	*ret_records = 0;
 	*ret_replaced = 0;
@@ -237,10 +243,14 @@ MR_HD enum mr_ipfix_result mr_ipfix_count(struct mr_ipfix_template *templates, u
 
 		if (end - at < 4 || bytes < 4 || bytes > end - at)
 			return MR_IPFIX_MALFORMED;
+		if (lookups++ == MR_IPFIX_LOOKUPS)
+			return MR_IPFIX_UNKNOWN;
 		at += 4;
 		if (set == 2 || set == 3) {
 			MR_ROLLED
 			while (next - at >= 4) { /* less is padding */
+				if (lookups++ == MR_IPFIX_LOOKUPS)
+					return MR_IPFIX_UNKNOWN;
 				bytes = mr_ipfix_learn(templates, capacity, exporter, domain, v, at,
 					next, set, ret_replaced);
 				if (bytes == 0)

@@ -708,7 +708,8 @@ MR_HD uint32_t mr_kernel_slot_order(const struct mr_worker *w, const struct mr_b
 		struct mr_view v;
 
 		v.frame = 0;
-		v.length = v.head = v.room = v.rx_port = v.verdict = v.port = v.arg = 0;
+		v.length = v.head = v.rx_port = v.verdict = v.port = v.arg = 0;
+		v.room = lane->room;
 		if (i < count) {
 			to = mr_kernel_to(lane, in, i);
 			if (mr_kernel_view(lane, rx_port, &in[i], to, &v) ||

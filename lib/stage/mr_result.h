@@ -22,8 +22,12 @@
  *      2      2     bytes of the record, this included
  *      4      4     flags, by kind
  *      8      24    identity of the stream within its sender (struct mr_seen)
- *     32      16    sender's address, IPv4 as ::ffff:0:0/96 (RFC 4291 2.5.5.2); 0 without IP
- *     48            numbers of 8 bytes, by kind
+ *     32      16    sender's address, IPv4 as ::ffff:0:0/96 (RFC 4291 2.5.5.2); without IP its
+ *                   Ethernet address, in the last 6 bytes
+ *     48      2     UDP source port, 0 without
+ *     50      2     UDP destination port, 0 without
+ *     52      4     0
+ *     56            numbers of 8 bytes, by kind
  *
  * The device's clock begins anywhere, as with mr_stage.h; times of streams are their own.
  *
@@ -33,13 +37,14 @@
 #ifndef MR_RESULT_H
 #define MR_RESULT_H
 
+#include "mr_streams.h"
 #include "mr_sum.h"
 
 #define MR_RESULT_MAGIC 0x4d525231u
 #define MR_RESULT_STREAMS 1u
 #define MR_RESULT_WINDOWS 2u
 #define MR_RESULT_HEADER 24u
-#define MR_RESULT_STREAM 48u
+#define MR_RESULT_STREAM 56u
 #define MR_RESULT_FRAME_MIN 576u /* the least that a result may take, so that a record fits */
 #define MR_RESULT_FRAME_MAX 9018u
 
@@ -94,17 +99,18 @@ MR_HD void mr_result_put(const struct mr_view *v, struct mr_result *r, uint32_t 
 
 /* mr_result_stream begins a record, which is to have `numbers` numbers of 8 bytes. */
 MR_HD void mr_result_stream(const struct mr_view *v, struct mr_result *r, uint32_t what,
-	uint32_t format, uint32_t flags, const uint64_t id[3], const uint32_t from[4],
-	uint32_t numbers)
+	uint32_t flags, const struct mr_stream_key *key, uint32_t numbers)
 {
 	mr_result_put(v, r, 1, what);
-	mr_result_put(v, r, 1, format);
+	mr_result_put(v, r, 1, key->format);
 	mr_result_put(v, r, 2, MR_RESULT_STREAM + 8 * numbers);
 	mr_result_put(v, r, 4, flags);
 	for (uint32_t i = 0; i < 3; i++)
-		mr_result_put(v, r, 8, id[i]);
+		mr_result_put(v, r, 8, key->id[i]);
 	for (uint32_t i = 0; i < 4; i++)
-		mr_result_put(v, r, 4, from[i]);
+		mr_result_put(v, r, 4, key->from[i]);
+	mr_result_put(v, r, 4, key->ports);
+	mr_result_put(v, r, 4, 0);
 	r->records++;
 }
 

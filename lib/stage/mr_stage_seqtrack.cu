@@ -32,6 +32,7 @@
 #include "mr_result.h"
 #include "mr_track.h"
 
+#define MR_SEQTRACK_SCAN_LAST 4096u
 #define MR_SEQTRACK_SCAN 256u /* streams that a blank buffer looks through */
 #define MR_SEQTRACK_EVENT (MR_RESULT_STREAM + 8 * 4)
 #define MR_SEQTRACK_TOTALS_NUMBERS 14u
@@ -74,10 +75,12 @@ enum mr_seqtrack_counter {
 struct mr_seqtrack_state {
 	struct mr_streams streams;
 	uint32_t events, templates;
-	uint32_t cursor; /* stream that a tick looks at next */
-	uint32_t last;   /* 1: the last ticks have begun, which go through all once */
-	uint32_t number; /* of the next result */
-	uint32_t lost;   /* queue.lost that was counted */
+	uint32_t cursor;    /* stream that a tick looks at next */
+	uint32_t last;      /* 1: the last ticks have begun, which go through all once */
+	uint32_t number;    /* of the next result */
+	uint32_t scan_left; /* streams that this tick has not looked at */
+	uint64_t scan_ns;   /* when that was */
+	uint32_t lost;      /* queue.lost that was counted */
 	struct mr_track_queue queue;
 };
 
@@ -166,7 +169,7 @@ MR_HD void mr_seqtrack_more(
 
 /* Counts what changed in the books of a stream; where results are off nothing waits. */
 MR_HD void mr_seqtrack_settle(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
-	const struct mr_books *b, const struct mr_stream *s, const struct mr_seqtrack_before *was)
+	const struct mr_books *b, struct mr_stream *s, const struct mr_seqtrack_before *was)
 {
 	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
 
@@ -175,6 +178,10 @@ MR_HD void mr_seqtrack_settle(const struct mr_ctx *ctx, struct mr_seqtrack_state
 	mr_seqtrack_more(ctx, MR_SEQTRACK_DUPLICATE, s->duplicate, was->duplicate);
 	mr_seqtrack_more(ctx, MR_SEQTRACK_LATE, s->late, was->late);
 	mr_seqtrack_more(ctx, MR_SEQTRACK_REORDERED, s->reordered, was->reordered);
+	s->head.dirty =
+		(s->head.dirty & MR_STREAM_UNTOLD) | (mr_track_waits(s) ? MR_STREAM_WAITS : 0);
+	if (s->units != was->units || s->late != was->late || s->missing != was->missing)
+		s->head.dirty |= MR_STREAM_UNTOLD;
 	if ((b->gaps | b->restarts | b->steps) == 0)
 		return;
 	mr_seqtrack_more(ctx, MR_SEQTRACK_MISSING, s->missing, was->missing);
@@ -233,7 +240,7 @@ MR_HD void mr_seqtrack_judge(const struct mr_ctx *ctx, struct mr_seqtrack_state 
 	int known = s->state != MR_SEEN_OK || mr_seqtrack_units(st, v, &stream->head.key, s);
 
 	stream->received++;
-	stream->head.dirty = 1;
+	stream->head.dirty |= MR_STREAM_UNTOLD;
 	if (s->state == MR_SEEN_MALFORMED) {
 		stream->malformed++;
 		mr_count(ctx, MR_SEQTRACK_MALFORMED, 1);
@@ -276,7 +283,7 @@ MR_HD void mr_seqtrack_packet(const struct mr_ctx *ctx, struct mr_seqtrack_state
 MR_HD void mr_seqtrack_put_event(
 	const struct mr_view *v, struct mr_result *r, const struct mr_track_event *e)
 {
-	mr_result_stream(v, r, e->kind, e->key.format, 0, e->key.id, e->key.from, 4);
+	mr_result_stream(v, r, e->kind, 0, &e->key, 4);
 	mr_result_put(v, r, 8, e->at);
 	mr_result_put(v, r, 8, e->units);
 	mr_result_put(v, r, 8, e->time_s);
@@ -288,8 +295,7 @@ MR_HD void mr_seqtrack_put_totals(
 {
 	const uint64_t open = mr_track_open(s);
 
-	mr_result_stream(v, r, MR_TRACK_TOTALS, s->head.key.format, 0, s->head.key.id,
-		s->head.key.from, MR_SEQTRACK_TOTALS_NUMBERS);
+	mr_result_stream(v, r, MR_TRACK_TOTALS, 0, &s->head.key, MR_SEQTRACK_TOTALS_NUMBERS);
 	mr_result_put(v, r, 8, s->units + s->missing + open);
 	mr_result_put(v, r, 8, s->units);
 	mr_result_put(v, r, 8, s->missing);
@@ -327,16 +333,34 @@ MR_HD struct mr_stream *mr_seqtrack_next(const struct mr_ctx *ctx, struct mr_seq
 	return s;
 }
 
+/* How many streams a blank buffer may look at: of those of one tick each is looked at once. */
+MR_HD uint32_t mr_seqtrack_share(const struct mr_ctx *ctx, struct mr_seqtrack_state *st)
+{
+	uint32_t most = MR_SEQTRACK_SCAN;
+
+	if (ctx->tick == MR_TICK_NOT)
+		return 0;
+	if (ctx->tick == MR_TICK_LAST)
+		return MR_SEQTRACK_SCAN_LAST;
+	if (st->scan_ns != ctx->now_ns || ctx->now_ns == 0)
+		st->scan_left = st->streams.used;
+	st->scan_ns = ctx->now_ns;
+	most = st->scan_left < most ? st->scan_left : most;
+	st->scan_left -= most;
+	return most;
+}
+
 /*
  * Writes what there is to tell: events, and of a tick the totals of streams that are due, each
  * behind the events of its stream. It ends where a record has no room.
  */
 MR_HD void mr_seqtrack_write(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
-	const struct mr_view *v, struct mr_result *r)
+	const struct mr_view *v, struct mr_result *r, int wanted)
 {
 	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
-	const int wanted = mr_result_wanted(&p->to), last = ctx->tick == MR_TICK_LAST;
-	uint32_t left = ctx->tick == MR_TICK_NOT ? 0 : last ? UINT32_MAX : MR_SEQTRACK_SCAN;
+	const uint64_t report_ns =
+		ctx->tick == MR_TICK_LAST ? 0 : (uint64_t)p->report_ms * 1000000u;
+	uint32_t left = mr_seqtrack_share(ctx, st);
 	struct mr_track_queue *q = &st->queue;
 	struct mr_stream *s = NULL;
 
@@ -344,21 +368,20 @@ MR_HD void mr_seqtrack_write(const struct mr_ctx *ctx, struct mr_seqtrack_state 
 		while (q->tail != q->head && mr_result_fits(v, r, MR_SEQTRACK_EVENT))
 			mr_seqtrack_put_event(
 				v, r, &mr_seqtrack_events(st)[q->tail++ & (st->events - 1)]);
-		if (s != NULL) {
-			if (!wanted) {
-				s->head.dirty = 0;
-			} else if (s->head.dirty &&
-				(last ||
-					ctx->now_ns - s->told_ns >=
-						(uint64_t)p->report_ms * 1000000u)) {
-				if (q->tail != q->head || !mr_result_fits(v, r, MR_SEQTRACK_TOTALS))
-					return;
-				mr_seqtrack_put_totals(v, r, s);
-				s->head.dirty = 0;
-				s->told_ns = ctx->now_ns;
-			}
-			st->cursor++;
+		/* A gap can wait in its stream for longer than in a full queue. */
+		if (wanted && q->tail != q->head)
+			return;
+		if (s != NULL && !wanted) {
+			s->head.dirty &= ~MR_STREAM_UNTOLD;
+		} else if (s != NULL && (s->head.dirty & MR_STREAM_UNTOLD) != 0 &&
+			ctx->now_ns - s->told_ns >= report_ns) {
+			if (!mr_result_fits(v, r, MR_SEQTRACK_TOTALS))
+				return;
+			mr_seqtrack_put_totals(v, r, s);
+			s->head.dirty &= ~MR_STREAM_UNTOLD;
+			s->told_ns = ctx->now_ns;
 		}
+		st->cursor += s != NULL;
 		if (left-- == 0)
 			return;
 		s = mr_seqtrack_next(ctx, st);
@@ -374,22 +397,26 @@ MR_HD enum mr_flow mr_seqtrack_tell(
 	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
 	const uint32_t length = v->length;
 	struct mr_result r = {0};
+	int wanted;
 
 	if (ctx->tick == MR_TICK_LAST && !st->last) {
 		st->last = 1;
 		st->cursor = 0;
 	}
-	r.at = v->room; /* where results are off nothing fits */
-	if (mr_result_wanted(&p->to) && !mr_result_begin(v, &p->to, &r))
-		return MR_NEXT;
-	mr_seqtrack_write(ctx, st, v, &r);
-	if (r.records == 0) {
-		v->length = length;
-		return MR_NEXT;
+	r.at = v->room; /* where there are no results nothing fits */
+	wanted = mr_result_wanted(&p->to) && mr_result_begin(v, &p->to, &r);
+	mr_seqtrack_write(ctx, st, v, &r, wanted);
+	if (r.records != 0) {
+		mr_count(ctx, MR_SEQTRACK_RESULTS, r.records);
+		mr_result_end(v, &p->to, &r, MR_RESULT_STREAMS, st->number++, st->queue.lost,
+			ctx->now_ns);
+		return mr_send(v, p->to.port);
 	}
-	mr_count(ctx, MR_SEQTRACK_RESULTS, r.records);
-	mr_result_end(v, &p->to, &r, MR_RESULT_STREAMS, st->number++, st->queue.lost, ctx->now_ns);
-	return mr_send(v, p->to.port);
+	v->length = length;
+	/* Taken, so that the lane asks again: there are streams yet that were not looked at. */
+	if (ctx->tick == MR_TICK_LAST && st->cursor < st->streams.used)
+		return mr_drop(v, MR_REASON_consumed);
+	return MR_NEXT;
 }
 
 /* A packet of a stream, or a blank buffer, in its turn. */
@@ -462,7 +489,7 @@ static const struct mr_param_desc seqtrack_params[] = {
 		.max = 1u << 24,
 		.def = "4096",
 		.unit = "streams",
-		.help = "that are kept at a time, some 550 bytes of GPU memory each"},
+		.help = "that are kept at a time, some 600 bytes of GPU memory each"},
 	{.name = "idle_s",
 		.type = MR_PARAM_U32,
 		.offset = offsetof(struct mr_seqtrack_params, idle_s),
@@ -503,7 +530,7 @@ static const struct mr_param_desc seqtrack_params[] = {
 		.def = "16777216",
 		.unit = "units",
 		.help = "most that may be missing at once; beyond it, or a 16th of the modulus, "
-			"the sender is taken to begin anew"},
+			"the sender is taken to begin anew, and larger heaps are late"},
 	{.name = "forward",
 		.type = MR_PARAM_BOOL,
 		.offset = offsetof(struct mr_seqtrack_params, forward),

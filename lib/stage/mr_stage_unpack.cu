@@ -402,8 +402,7 @@ MR_HD void mr_unpack_put_numbers(const struct mr_view *v, struct mr_result *r, s
 {
 	const struct mr_unpack_sum *s = &mr_window_channels(w)[channel].sum;
 
-	mr_result_stream(v, r, w->kind, w->key.format, w->flags, w->key.id, w->key.from,
-		MR_UNPACK_NUMBERS + bins / 2);
+	mr_result_stream(v, r, w->kind, w->flags, &w->key, MR_UNPACK_NUMBERS + bins / 2);
 	mr_result_put(v, r, 8, w->at);
 	mr_result_put(v, r, 8, w->time_s);
 	mr_result_put(v, r, 8, w->time_ps);

@@ -4,8 +4,9 @@
  *
  *     key ─ hash ─► first of a chain ─ next ─ next ─► stream
  *
- * A stream is a sender's address, a format, and the identity that the format has (struct
- * mr_seen), so two senders with the same identity are two streams. Whatever a stage keeps of one
+ * A stream is a sender's address and ports, a format, and the identity that the format has (struct
+ * mr_seen), so two senders with the same identity are two streams, and so are two programs of one
+ * machine (RFC 7011 2: a UDP transport session). Whatever a stage keeps of one
  * begins with a struct mr_stream_head. There is room for `capacity`; then a new one takes the
  * place of one that was idle for long and has nothing to tell, if a short search finds one, and
  * else there is none for it. The hash has a seed that senders do not know, and of a chain a bounded
@@ -25,14 +26,19 @@
 
 struct mr_stream_key {
 	uint64_t id[3];   /* struct mr_seen */
-	uint32_t from[4]; /* the sender's address, IPv4 as in RFC 4291 2.5.5.2; 0 without IP */
+	uint32_t from[4]; /* the sender's address, IPv4 as in RFC 4291 2.5.5.2; without IP its
+			     Ethernet address, in the last 6 bytes */
+	uint32_t ports;   /* UDP source and destination, 16 bits each; 0 without UDP */
 	uint32_t format;  /* enum mr_format */
 };
+
+#define MR_STREAM_UNTOLD 1u /* there is something that was not told */
+#define MR_STREAM_WAITS 2u  /* something of it waits for a packet, or for its time */
 
 struct mr_stream_head {
 	struct mr_stream_key key;
 	uint32_t chain;   /* next stream of the same hash, + 1 */
-	uint32_t dirty;   /* 1: there is something that was not told */
+	uint32_t dirty;   /* MR_STREAM_ bits */
 	uint64_t seen_ns; /* device's clock at its last packet */
 };
 
@@ -91,19 +97,24 @@ MR_HD void mr_streams_key(const struct mr_view *v, const struct mr_headers *h,
 	const struct mr_seen *s, struct mr_stream_key *k)
 {
 	const struct mr_ip ip = mr_walked_source(v, h);
+	const uint32_t ipv6 = ip.family == 6, ipv4 = ip.family == 4;
 
 	for (uint32_t i = 0; i < 3; i++)
 		k->id[i] = s->id[i];
-	k->from[0] = ip.family == 6 ? ip.word[0] : 0;
-	k->from[1] = ip.family == 6 ? ip.word[1] : 0;
-	k->from[2] = ip.family == 6 ? ip.word[2] : ip.family == 4 ? 0xffff : 0;
-	k->from[3] = ip.family == 6 ? ip.word[3] : ip.word[0];
+	k->from[0] = ipv6 ? ip.word[0] : 0;
+	k->from[1] = ipv6 ? ip.word[1] : 0;
+	k->from[2] = ipv6 ? ip.word[2] : ipv4 ? 0xffff : mr_get_be16(v, 6);
+	k->from[3] = ipv6 ? ip.word[3] : ipv4 ? ip.word[0] : mr_get_be32(v, 8);
+	k->ports = (h->has & MR_HAS_UDP) != 0 ? mr_get_be32(v, h->l4) : 0;
 	k->format = s->format;
 }
 
+/* What differs in any bit of y differs in all of x, so no pair of differences cancels out. */
 MR_HD uint64_t mr_streams_mix(uint64_t x, uint64_t y)
 {
-	x = (x ^ y) * 0xff51afd7ed558ccdu;
+	x ^= y;
+	x = (x ^ x >> 32) * 0xff51afd7ed558ccdu;
+	x = (x ^ x >> 29) * 0xc4ceb9fe1a85ec53u;
 	return x ^ x >> 32;
 }
 
@@ -112,7 +123,8 @@ MR_HD uint64_t mr_streams_sender(const struct mr_streams *s, const struct mr_str
 {
 	uint64_t x = mr_streams_mix(s->seed, (uint64_t)k->from[0] << 32 | k->from[1]);
 
-	return mr_streams_mix(x, (uint64_t)k->from[2] << 32 | k->from[3]);
+	x = mr_streams_mix(x, (uint64_t)k->from[2] << 32 | k->from[3]);
+	return mr_streams_mix(x, k->ports);
 }
 
 /* The first stream of the key's hash, + 1. */
@@ -131,7 +143,7 @@ MR_HD int mr_streams_same(const struct mr_stream_key *a, const struct mr_stream_
 {
 	return a->id[0] == b->id[0] && a->id[1] == b->id[1] && a->id[2] == b->id[2] &&
 		a->from[0] == b->from[0] && a->from[1] == b->from[1] && a->from[2] == b->from[2] &&
-		a->from[3] == b->from[3] && a->format == b->format;
+		a->from[3] == b->from[3] && a->ports == b->ports && a->format == b->format;
 }
 
 /* A place for a new stream; capacity: there is none. */

@@ -23,7 +23,8 @@
  * A short counter and a clock (VITA 49.2). A gap of n packets and one of n + 16 count alike, so
  * the time says how many: that number which the counter allows and which comes nearest to the
  * elapsed time over the period, learned from packets in a row. Where that leaves more than half a
- * period the clock was set: the counter alone is believed, and the period is learned anew.
+ * period, and a 64th of the elapsed time, the clock was set: the counter alone is believed, and the
+ * period is learned anew.
  *
  * Heaps (SPEAD). A heap number is a name, so each heap is a span of its own, of bytes. Up to
  * MR_TRACK_HEAPS are open; another one gives up that which was opened first.
@@ -40,7 +41,9 @@
 
 #define MR_TRACK_GAPS 3u
 #define MR_TRACK_HEAPS 2u
-#define MR_TRACK_CLOSED 4u /* numbers of heaps that are remembered when they are closed */
+#define MR_TRACK_CLOSED 4u  /* numbers of heaps that are remembered when they are closed */
+#define MR_TRACK_SECONDS 3u /* more, that end alike, until a second has fewer frames */
+#define MR_TRACK_RUN 16u    /* packets in a row that came before: the sender began anew */
 #define MR_TRACK_UPTIME_MS                                                                         \
 	10000u /* an uptime that went back by less is of a packet that was late */
 
@@ -74,6 +77,7 @@ struct mr_track_heap {
 	struct mr_track_span span;
 	uint64_t id, bytes, got; /* bytes 0: not said */
 	uint64_t since_ns;       /* the last packet; 0: the place is free */
+	uint64_t order;          /* when it was opened, by count */
 };
 
 struct mr_stream {
@@ -89,10 +93,14 @@ struct mr_stream {
 	uint64_t seq, time_s, time_ps; /* of the packet that is furthest ahead */
 	uint64_t period; /* CLOCK: of a packet; SECOND: frames of a second; 0: unknown */
 	uint64_t uptime_ms;
-	uint64_t held_seq, held_units, held_s;
-	uint32_t track; /* enum mr_track of its last packet */
-	uint32_t holds; /* 1: a packet is held */
-	uint32_t begun; /* 1: the span has a beginning */
+	uint64_t held_seq, held_units, held_s, held_ps;
+	uint64_t run_next;  /* number behind the last packet that had come before */
+	uint64_t fewer;     /* SECOND: frames of the last second, */
+	uint32_t fewer_run; /* and in how many before it they were as many */
+	uint32_t run;       /* packets in a row that had come before, or were late */
+	uint32_t track;     /* enum mr_track of its last packet */
+	uint32_t holds;     /* 1: a packet is held */
+	uint32_t begun;     /* 1: the span has a beginning */
 	uint32_t spare;
 
 	union {
@@ -101,6 +109,7 @@ struct mr_stream {
 			struct mr_track_heap heap[MR_TRACK_HEAPS];
 			uint64_t closed[MR_TRACK_CLOSED]; /* number * 2 + 1 if it was complete */
 			uint32_t closed_next, spare;
+			uint64_t opened;
 		} h;
 	} u;
 };
@@ -155,7 +164,9 @@ MR_HD void mr_track_tell(
 /* The number on the wire of a position; VDIF's begin anew each second, so they stay positions. */
 MR_HD uint64_t mr_track_wire(const struct mr_stream *st, uint64_t position)
 {
-	return st->modulus == 0 || st->track == MR_TRACK_SECOND ? position : position % st->modulus;
+	if (st->track == MR_TRACK_SECOND)
+		return position - st->modulus;
+	return st->modulus == 0 ? position : position % st->modulus;
 }
 
 /* Gives up the first gap; of a heap nothing is told but when it is closed. */
@@ -207,7 +218,7 @@ MR_HD uint32_t mr_track_gap_of(const struct mr_track_span *s, uint64_t p, uint64
 	for (; i < s->gaps; i++) {
 		const uint64_t in = p - s->gap[i].start;
 
-		if (n != 0 && in < s->gap[i].units && n <= s->gap[i].units - in)
+		if (in < s->gap[i].units && n <= s->gap[i].units - in)
 			break;
 	}
 	return i;
@@ -225,6 +236,8 @@ MR_HD enum mr_track_class mr_track_place(struct mr_books *t, struct mr_stream *s
 	uint32_t i = s->gaps;
 
 	if (!ahead) {
+		if (n == 0)
+			return MR_TRACK_PLACED; /* without units nothing can be said of it */
 		if ((int64_t)(p - s->floor) < 0)
 			return MR_TRACK_LATE;
 		i = mr_track_gap_of(s, p, n);
@@ -267,27 +280,29 @@ MR_HD enum mr_track_class mr_track_place(struct mr_books *t, struct mr_stream *s
 }
 
 /*
- * How far ahead, or behind, a packet may be that is not held: a 16th of the modulus, half of it
- * where that is short (RFC 3550 A.1 has 3000 and 100 of 65536), and no more than is set.
+ * How far ahead, or behind, a packet may be that is not held: a 16th of the modulus (RFC 3550 A.1
+ * has 3000 and 100 of 65536), and no more than is set. A short number has no room for leaps.
  */
 MR_HD int64_t mr_track_limit(uint64_t modulus, uint64_t set)
 {
-	const uint64_t most = modulus == 0 ? 1ull << 62
-		: modulus <= 256           ? modulus / 2
-					   : modulus / 16;
+	const uint64_t most = modulus == 0 ? 1ull << 62 : modulus <= 256 ? modulus : modulus / 16;
 
 	return (int64_t)(set < most ? set : most);
 }
 
-/* seq less what is expected next, by the shorter way round. */
+/*
+ * seq less what is expected next, by the shorter way round; of a short number what is further back
+ * than a quarter is ahead, since packets are lost in longer rows than they are late.
+ */
 MR_HD int64_t mr_track_round(uint64_t modulus, uint64_t seq, uint64_t next)
 {
+	const uint64_t back = modulus <= 256 ? modulus / 4 : modulus / 2;
 	uint64_t ahead;
 
 	if (modulus == 0)
 		return (int64_t)(seq - next);
 	ahead = seq >= next ? seq - next : modulus - next + seq;
-	return ahead <= (modulus - 1) / 2 ? (int64_t)ahead : -(int64_t)(modulus - ahead);
+	return modulus - ahead > back ? (int64_t)ahead : -(int64_t)(modulus - ahead);
 }
 
 /*
@@ -314,7 +329,7 @@ MR_HD int64_t mr_track_clock(struct mr_books *t, struct mr_stream *st, const str
 {
 	const int64_t modulus = (int64_t)s->modulus;
 	const int64_t count = mr_track_round(s->modulus, s->seq, st->seq);
-	int64_t elapsed, period = (int64_t)st->period, off, n;
+	int64_t elapsed, period = (int64_t)st->period, off, n, lax;
 
 	if (!mr_track_elapsed(st, s, &elapsed))
 		return count;
@@ -332,8 +347,12 @@ MR_HD int64_t mr_track_clock(struct mr_books *t, struct mr_stream *st, const str
 	/* The nearest that the counter allows. */
 	off = (count - n) % modulus;
 	off = off > modulus / 2 ? off - modulus : off < -(modulus / 2) ? off + modulus : off;
+	/* The period is known to some percent, so the more of them, the less is said by the rest.
+	 */
+	lax = n < 0 ? -n : n;
+	lax = period / 2 + (lax < 448 ? lax : 448) * (period / 64);
 	off = elapsed - (n + off) * period;
-	if (off > period / 2 || off < -(period / 2)) {
+	if (off > lax || off < -lax) {
 		st->steps++;
 		t->steps++;
 		mr_track_tell(t, st, MR_TRACK_STEP, s->seq, 0);
@@ -343,15 +362,25 @@ MR_HD int64_t mr_track_clock(struct mr_books *t, struct mr_stream *st, const str
 	return (elapsed - off) / period;
 }
 
-/* Frames ahead of the last one; a second has as many as were seen in one. */
+/*
+ * Frames ahead of the last one. A second has as many as were seen in one, or as several seconds in
+ * a row had where those were fewer.
+ */
 MR_HD int64_t mr_track_second(struct mr_stream *st, const struct mr_seen *s)
 {
 	const int64_t seconds = (int64_t)(s->time_s - st->time_s);
+	const uint64_t had = st->seq + 1;
 
-	if (st->period < st->seq + 1)
-		st->period = st->seq + 1;
+	if (seconds == 1) {
+		st->fewer_run = had == st->fewer ? st->fewer_run + 1 : 0;
+		st->fewer = had;
+		if (had > st->period || st->fewer_run == MR_TRACK_SECONDS)
+			st->period = had;
+	}
+	if (st->period < had)
+		st->period = had;
 	if (seconds > 1000000 || seconds < -1000000)
-		return seconds > 0 ? 1ll << 62 : -(1ll << 62);
+		return seconds > 0 ? 1ll << 61 : -(1ll << 61);
 	return seconds * (int64_t)st->period + (int64_t)s->seq - (int64_t)st->seq;
 }
 
@@ -388,18 +417,43 @@ MR_HD void mr_track_release(struct mr_stream *st)
 	st->holds = 0;
 }
 
-/* Whether a packet follows the one that is held. */
+/* The number behind n units of number seq. */
+MR_HD uint64_t mr_track_behind(uint64_t modulus, uint64_t seq, uint64_t n)
+{
+	return modulus == 0 ? seq + n : (seq + n) % modulus;
+}
+
+/*
+ * Whether a packet follows the one that is held, and is not what is expected without it. A short
+ * counter says little, so the clock has to say it too: not long after.
+ */
 MR_HD int mr_track_follows(const struct mr_stream *st, const struct mr_seen *s)
 {
-	uint64_t next = st->held_seq + st->held_units;
+	const uint64_t seconds = s->time_s - st->held_s;
+	const int64_t elapsed = (int64_t)(s->time_ps - st->held_ps + seconds * 1000000000000u);
 
 	if (st->holds == 0)
 		return 0;
 	if (s->track == MR_TRACK_SECOND && s->time_s != st->held_s)
 		return s->time_s == st->held_s + 1 && s->seq == 0;
-	if (s->modulus != 0)
-		next %= s->modulus;
-	return s->seq == next;
+	if (s->seq != mr_track_behind(s->modulus, st->held_seq, st->held_units))
+		return 0;
+	if (s->track == MR_TRACK_CLOCK)
+		return st->period == 0 ||
+			(seconds <= 1000000 && elapsed > 0 && elapsed / 2 <= (int64_t)st->period);
+	return s->track == MR_TRACK_SECOND ||
+		mr_track_round(s->modulus, s->seq, mr_track_wire(st, st->u.span.next)) != 0;
+}
+
+/*
+ * Whether the sender began anew within what came before: a row of packets, each behind the other,
+ * all of which are duplicates or late. Those before the last of them are counted as that.
+ */
+MR_HD int mr_track_runs(struct mr_stream *st, const struct mr_seen *s)
+{
+	if (st->run == 0 || s->seq != st->run_next)
+		st->run = 0;
+	return st->run >= MR_TRACK_RUN;
 }
 
 /* An uptime goes back at a restart; after 2^32 ms it goes back too (sFlow 5, RFC 3954). */
@@ -426,7 +480,8 @@ MR_HD int mr_track_rebooted(struct mr_stream *st, const struct mr_seen *s)
 MR_HD enum mr_track_class mr_track_numbered(struct mr_books *t, struct mr_stream *st,
 	const struct mr_seen *s, uint64_t units, int known)
 {
-	const int rebooted = mr_track_rebooted(st, s), follows = mr_track_follows(st, s);
+	const int rebooted = mr_track_rebooted(st, s) | mr_track_runs(st, s);
+	const int follows = !rebooted && mr_track_follows(st, s);
 	struct mr_track_span *span = &st->u.span;
 	enum mr_track_class c;
 	uint64_t modulus;
@@ -436,6 +491,7 @@ MR_HD enum mr_track_class mr_track_numbered(struct mr_books *t, struct mr_stream
 		mr_track_expire(t, st, 0, 0);
 		st->begun = 0;
 		st->period = 0;
+		st->run = 0;
 	}
 	if (!known) {
 		mr_track_release(st);
@@ -472,10 +528,13 @@ MR_HD enum mr_track_class mr_track_numbered(struct mr_books *t, struct mr_stream
 		st->held_seq = s->seq;
 		st->held_units = units;
 		st->held_s = s->time_s;
+		st->held_ps = s->time_ps;
 		return MR_TRACK_HELD;
 	}
 	t->at = span->next + (uint64_t)ahead;
 	c = mr_track_place(t, st, span, 1, t->at, units);
+	st->run = c == MR_TRACK_PLACED ? 0 : st->run + 1;
+	st->run_next = mr_track_behind(s->modulus, s->seq, units);
 	if (ahead >= 0) {
 		mr_track_note(st, s);
 		mr_track_expire(t, st, t->window, UINT64_MAX);
@@ -505,7 +564,7 @@ MR_HD void mr_track_heap_close(struct mr_books *t, struct mr_stream *st, struct 
 	mr_track_heap_forget(st, h, missing == 0);
 }
 
-/* The heap of a packet, opened if it is new; 0: it was closed before, as *ret_class says. */
+/* The heap of a packet, opened if it is new; NULL: it was closed before, as *ret_class says. */
 MR_HD struct mr_track_heap *mr_track_heap_of(struct mr_books *t, struct mr_stream *st,
 	const struct mr_seen *s, enum mr_track_class *ret_class)
 {
@@ -518,12 +577,14 @@ MR_HD struct mr_track_heap *mr_track_heap_of(struct mr_books *t, struct mr_strea
 		if (st->u.h.closed[i] >> 1 == s->seq) {
 			*ret_class =
 				(st->u.h.closed[i] & 1) != 0 ? MR_TRACK_DUPLICATE : MR_TRACK_LATE;
-			return 0;
+			return NULL;
 		}
 	for (uint32_t i = 1; i < MR_TRACK_HEAPS; i++)
-		if (st->u.h.heap[i].since_ns < h->since_ns)
+		if (h->since_ns != 0 &&
+			(st->u.h.heap[i].since_ns == 0 || st->u.h.heap[i].order < h->order))
 			h = &st->u.h.heap[i];
 	mr_track_heap_close(t, st, h);
+	h->order = ++st->u.h.opened;
 	h->id = s->seq;
 	h->bytes = 0;
 	h->got = 0;
@@ -536,14 +597,19 @@ MR_HD struct mr_track_heap *mr_track_heap_of(struct mr_books *t, struct mr_strea
 MR_HD enum mr_track_class mr_track_heap(
 	struct mr_books *t, struct mr_stream *st, const struct mr_seen *s)
 {
+	const uint64_t reach = s->heap_at + s->units;
 	enum mr_track_class c = MR_TRACK_LATE;
-	struct mr_track_heap *h = mr_track_heap_of(t, st, s, &c);
+	struct mr_track_heap *h = NULL;
 
 	mr_track_note(st, s);
+	/* No more is believed to be missing than may be. */
+	if (reach <= t->leap && s->heap_bytes <= t->leap)
+		h = mr_track_heap_of(t, st, s, &c);
+
 	st->begun = 1;
-	if (h == 0)
+	if (h == NULL)
 		return c;
-	h->since_ns = t->now_ns | 1;
+	h->since_ns = t->now_ns != 0 ? t->now_ns : 1;
 	if (s->heap_bytes > h->bytes)
 		h->bytes = s->heap_bytes;
 	c = mr_track_place(t, st, &h->span, 0, s->heap_at, s->units);
@@ -591,9 +657,17 @@ MR_HD void mr_track_age(struct mr_books *t, struct mr_stream *st, uint64_t late_
 				mr_track_heap_close(t, st, &st->u.h.heap[i]);
 		return;
 	}
-	if (late_ns == 0)
+	if (t->now_ns - st->head.seen_ns >= late_ns)
 		mr_track_release(st);
 	mr_track_expire(t, st, t->window, late_ns);
+}
+
+/* Whether a gap, a heap or a packet waits. */
+MR_HD int mr_track_waits(const struct mr_stream *st)
+{
+	if (st->track == MR_TRACK_HEAP)
+		return st->u.h.heap[0].since_ns != 0 || st->u.h.heap[1].since_ns != 0;
+	return st->u.span.gaps != 0 || st->holds != 0;
 }
 
 /* What is in gaps yet. */

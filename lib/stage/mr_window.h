@@ -245,7 +245,7 @@ MR_HD void mr_window_close(
 	if (!known)
 		w->flags |= MR_WINDOW_LEAST;
 	if (w->kind == MR_WINDOW_TIME) {
-		w->at = mr_track_wire(&s->track, w->first);
+		w->at = mr_track_wire(&s->track, w->first + s->track.modulus);
 		s->border += w->expected;
 	}
 	if (w->units < w->expected)
@@ -411,7 +411,9 @@ MR_HD struct mr_window *mr_window_open(struct mr_window_books *b, struct mr_wind
 	w->length = s->kind == MR_WINDOW_TIME ? b->setting.us
 		: s->kind == MR_WINDOW_NUMBER ? b->setting.units
 					      : seen->heap_bytes;
-	w->at = s->kind == MR_WINDOW_NUMBER ? mr_track_wire(&s->track, number * w->length) : number;
+	w->at = s->kind == MR_WINDOW_NUMBER
+		? mr_track_wire(&s->track, number * w->length + s->track.modulus)
+		: number;
 	w->first = at;
 	w->end = at;
 	/* Not in front of the stream, nor within a packet of the window before. */

@@ -186,6 +186,7 @@ static COLD void finish_tick(struct mr_tx *tx, struct mr_ring_note *slot)
 	tx->last_tick_back = (slot->in->flags & MR_SLOT_LAST) != 0;
 	tx->tick_out = false;
 	slot->in->flags = 0;
+	slot->tick = false;
 	slot->count = 0;
 	tx->oldest = slot->next;
 	mr_ring_release(tx->ring);
@@ -204,7 +205,7 @@ uint32_t mr_tx_poll_each(struct mr_tx *tx, uint64_t now)
 	moved = tx->cursor - before;
 	if (tx->cursor == slot->count) {
 		tx->cursor = 0;
-		if (MR_UNLIKELY(slot->in->flags != 0))
+		if (MR_UNLIKELY(slot->tick))
 			finish_tick(tx, slot);
 		else
 			mr_tx_finish(tx, slot, slot->count, now);

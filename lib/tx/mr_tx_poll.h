@@ -62,7 +62,8 @@ static inline uint32_t mr_tx_poll(struct mr_tx *tx, uint64_t now)
 		return mr_tx_poll_held(tx, now);
 	if (!mr_ring_done(tx->ring, slot->out))
 		return 0;
-	if (MR_UNLIKELY(slot->out->plain == 0))
+	/* A tick is never plain, whatever its answer says. */
+	if (MR_UNLIKELY(slot->out->plain == 0 || slot->tick))
 		return mr_tx_poll_each(tx, now);
 	count = slot->count;
 	if (MR_UNLIKELY(tx->split))

@@ -17,6 +17,7 @@ import pathlib
 import random
 import struct
 import sys
+import time
 
 from harness import Skipped, case, check, check_equal, config, lane, main, read_pcap, write_pcap
 
@@ -69,14 +70,15 @@ class Records:
 
     def take(self, p, at):
         what, fmt, size, _ = struct.unpack_from(">BBHI", p, at)
+        ports = struct.unpack_from(">HH", p, at + 48)
         stream = (FORMATS[fmt], struct.unpack_from(">3Q", p, at + 8), str(ipaddress.ip_address(p[at + 32 : at + 48]).ipv4_mapped))
-        numbers = struct.unpack_from(f">{(size - 48) // 8}Q", p, at + 48)
+        numbers = struct.unpack_from(f">{(size - 56) // 8}Q", p, at + 56)
         if what == TOTALS:
             books = dict(zip(BOOKS, numbers))
             check_equal(books["expected"], books["units"] + books["missing"] + books["open"], "units")
             check_equal(books["received"], sum(books[k] for k in
                 ("placed", "duplicate", "late", "malformed", "unknown", "filtered")), "packets")  # fmt: skip
-            self.totals[stream] = books
+            self.totals[(stream[0], stream[1], stream[2], ports)] = books
         else:
             {MISSED: self.missed, RESTART: self.restarts, STEP: self.steps}[what].append((stream, *numbers[:2]))
         return size
@@ -140,7 +142,9 @@ def int2(number, node=17):
 
 def ecpri(number, axc=9):
     head = bytes.fromhex("020000000002020000000001aefe")
-    return head + struct.pack(">BBHHBB", 0x10, 0, 40, axc, number % 256, 0x80) + bytes(36)
+    # Frame, subframe, slot and symbol go on from message to message.
+    when = struct.pack(">BBH", 0x90, number // 140 % 256, number % 14)
+    return head + struct.pack(">BBHHBB", 0x10, 0, 40, axc, number % 256, 0x80) + when + bytes(32)
 
 
 def rtp(number, ssrc=0xDEADBEEF):
@@ -193,7 +197,7 @@ def programmed_faults_of_every_format_are_counted_exactly(s):
     counters, records, passed = run(s, frames, TABLE)
     check_equal(passed, frames, "frames that went on")
     check_equal(len(records.totals), len(STREAMS), "streams")
-    for (name, _, _), books in records.totals.items():
+    for (name, *_), books in records.totals.items():
         for key, n in {"expected": 700, "units": 691, "missing": 9, "received": 692, "placed": 691, "duplicate": 1,
                        "reordered": 1, "late": 0, "malformed": 0, "restarts": 0, "steps": 0}.items():  # fmt: skip
             check_equal(books[key], n, f"{name}: {key}")
@@ -237,7 +241,7 @@ def a_gap_of_exactly_one_modulus_two_senders_and_a_restart(s):
     frames += [udp(sflow(5_000_000 + i, sub=4), 6343) for i in range(50)]
     frames += [udp(netflow9(10**9 + i), 2055) for i in range(50)] + [udp(netflow9(i), 2055) for i in range(50)]
     counters, records, _ = run(s, frames)
-    by = {(name, source): b for (name, _, source), b in records.totals.items() if name != "sflow"}
+    by = {(name, source): b for (name, _, source, _), b in records.totals.items() if name != "sflow"}
     check_equal(by[("vrt", "10.0.0.1")]["missing"], 16, "a clock sees it")
     check_equal((by[("rtp", "10.0.0.1")]["missing"], by[("rtp", "10.0.0.1")]["placed"]), (0, 3000), "a number does not")
     check_equal((by[("netflow9", "10.0.0.1")]["restarts"], by[("netflow9", "10.0.0.1")]["placed"]), (1, 100), "restart")
@@ -284,11 +288,51 @@ def what_cannot_be_is_refused_by_name(s):
         ({"result_dst": "10.0.0.1", "result_src": "fd00::1"}, "two families"),
         ({"formats": str(s.write("bad.txt", "vrt udp 4991\nvrtt udp 5000\n"))}, "bad.txt:2"),
         ({"streams": "0"}, "streams"),
+        ({"result_dst": "10.0.0.1", "result_src": "224.0.0.1"}, "no packet may come from"),
+        ({"result_dst": "0.0.0.0", "result_src": "10.0.0.1"}, "nobody's address"),
+        ({"tick_us": 0}, "set it, as in tick_us: 1000"),
     ):
-        cfg = config({"in": "net_null0"}, [lane("l0", "in", "in", [{"use": "seqtrack", "params": params}])])
+        tick_us = params.pop("tick_us", 1000)
+        cfg = config({"in": "net_null0"}, [lane("l0", "in", "in", [{"use": "seqtrack", "params": params}], tick_us=tick_us)])
         r = s.command("check", s.write("bad.yaml", cfg))
         check_equal(r.status, 78, f"status of {params}: {r.told()}")
         check(says in r.stderr, f"{says!r} is not in {r.stderr!r}")
+
+
+@case
+def a_stop_that_cannot_tell_all_says_so(s):
+    """Results that wait for a tick that comes once a minute, and a stop that has no time for another."""
+    write_pcap(s.path / "in.pcap", [udp(rtp(i), 5004) for i in range(0, 200, 2)])
+    stage = {"use": "seqtrack", "params": {"result_dst": "10.0.0.9", "result_src": "10.0.0.8"}}
+    ports = {"in": "net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap"}
+    for drain_ms, status in ((0, 5), (5000, 0)):
+        run = s.start(config(ports, [lane("l0", "in", "in", [stage], tick_us=60000000)], drain_ms=drain_ms)).until_running()
+        time.sleep(0.5)
+        run.signal()
+        r = run.wait(status)
+        told = r.stage("l0", "seqtrack")["results"]
+        check(told == 0 if status else told == 100, f"{told} records with drain_ms {drain_ms}")
+        check(("had told all" in r.stderr) == bool(status), r.stderr)
+
+
+@case
+def totals_are_told_again_when_what_was_open_is_given_up(s):
+    frames = [udp(rtp(i), 5004) for i in range(100) if i not in (95, 97)]
+    _, records, _ = run(s, frames, params={"report_ms": 20, "late_ms": 200})
+    books = next(iter(records.totals.values()))
+    check_equal((books["missing"], books["open"], books["units"]), (2, 0, 98), "the last totals")
+
+
+@case
+def programs_of_one_machine_are_senders_of_their_own(s):
+    frames = []
+    for i in range(100):
+        for port in (9000, 9001):
+            frames.append(udp(struct.pack(">I", i + 5000 * (port - 9000)), port))
+        frames.append(udp(spead(i, 0, 100, 100), 7148, source="10.0.0.4"))
+    _, records, _ = run(s, frames, "custom udp 9000 seq 0:4\ncustom udp 9001 seq 0:4\nspead udp 7148\n")
+    check_equal(len(records.totals), 3, "streams")
+    check_equal({(b["placed"], b["missing"], b["late"]) for b in records.totals.values()}, {(100, 0, 0)}, "books")
 
 
 def sample(name):

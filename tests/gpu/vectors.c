@@ -208,7 +208,7 @@ static uint64_t counted(const struct rig *r, uint32_t counter)
 static uint32_t check_reach(struct rig *r, const struct mr_stage_desc *stage)
 {
 	/* Of streams without a clock or validity, and without time that passes, some cannot. */
-	const uint32_t never = stage->ticks ? 8 : 1;
+	const uint32_t never = stage->ticks ? 10 : 1;
 	uint32_t rose = 0;
 
 	for (uint32_t c = 0; c < stage->counters_count; c++)

@@ -260,6 +260,44 @@ static void a_clock_that_is_set_is_told_and_nothing_is_missing_for_it(void **sta
 	}
 }
 
+/* From some second on a sender has fewer frames in each. */
+static void a_second_may_have_fewer_frames(void **state)
+{
+	(void)state;
+	for (uint64_t s = 0; s < 20; s++)
+		for (uint64_t n = 0; n < (s < 5 ? 8u : 4u); n++)
+			assert_int_equal(frame(s, n), MR_TRACK_PLACED);
+	end();
+	/* It takes some seconds to be sure. */
+	assert_int_equal(w.st.missing, MR_TRACK_SECONDS * 4);
+	assert_int_equal(w.st.restarts, 0);
+}
+
+/* 9 s without a packet, of a clock that is off by a thousandth. */
+static void a_long_gap_is_counted_though_the_clock_is_not_exact(void **state)
+{
+	static const uint64_t lost[] = {1, 15, 16, 17, 1000, 6400, 12800, 100000};
+
+	for (uint32_t k = 0; k < MR_ARRAY_LEN(lost); k++) {
+		setup(state);
+		for (uint64_t i = 0; i < 2000; i++) {
+			const uint64_t n = i < 1000 ? i : i + lost[k];
+
+			assert_int_equal(
+				clocked(n, n * 720000000 / 1024000 * 1024000), MR_TRACK_PLACED);
+		}
+		end();
+		/* Of so many that the clock is off by more than the counter's 16, near enough. */
+		if (lost[k] < 10000)
+			assert_int_equal(w.st.missing, lost[k]);
+		else
+			assert_in_range(
+				w.st.missing, lost[k] - lost[k] / 100, lost[k] + lost[k] / 100);
+		assert_int_equal(w.st.missing % 16, lost[k] % 16);
+		assert_int_equal(w.st.steps, 0);
+	}
+}
+
 /* Half a period is the tolerance. */
 static void a_clock_that_is_off_by_more_than_half_a_period_was_set(void **state)
 {
@@ -325,7 +363,8 @@ static void frames_begin_anew_each_second(void **state)
 		assert_int_equal(w.st.placed, 10 * frames - (frames - 240) - 6);
 		assert_int_equal(w.st.missing, frames - 240 + 6);
 		assert_int_equal(w.queue.head, 2);
-		assert_int_equal(w.events[0].units, frames - 240 + 5);
+		told(0, MR_TRACK_MISSED, 3 * frames + 240, frames - 240 + 5);
+		told(1, MR_TRACK_MISSED, 7 * frames + 100, 1);
 	}
 	/* Seconds that were: a sender that begins anew, further back than the window. */
 	w.b.window = 100;
@@ -368,13 +407,71 @@ static void what_follows_the_last_number_is_the_first(void **state)
 	assert_int_equal(packet(65535, 1u << 16), MR_TRACK_HELD);
 	assert_int_equal(packet(0, 1u << 16), MR_TRACK_PLACED);
 	assert_int_equal(w.st.restarts, 1);
-	/* The longest gap of a short number, and one more, which lies behind. */
+	/* Of a short number three quarters lie ahead, and the rest behind. */
 	setup(state);
 	assert_int_equal(packet(0, 256), MR_TRACK_PLACED);
-	assert_int_equal(packet(128, 256), MR_TRACK_PLACED);
-	assert_int_equal(mr_track_open(&w.st), 127);
-	assert_int_equal(packet(129 + 128, 256), MR_TRACK_PLACED);
+	assert_int_equal(packet(192, 256), MR_TRACK_PLACED);
+	assert_int_equal(mr_track_open(&w.st), 191);
+	assert_int_equal(packet(193 - 64, 256), MR_TRACK_PLACED);
 	assert_int_equal(w.st.reordered, 1);
+	assert_int_equal(packet(193 + 191, 256), MR_TRACK_PLACED);
+	assert_int_equal(w.st.reordered, 1);
+	end();
+	assert_int_equal(w.st.missing, 190 + 191);
+}
+
+/* What was sent before, and goes on from there, is a sender that began anew. */
+static void a_row_of_packets_that_had_come_is_a_restart(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++)
+		(void)packet(i, 1u << 16);
+	for (uint64_t i = 0; i < MR_TRACK_RUN; i++)
+		assert_int_equal(packet(500 + i, 1u << 16), MR_TRACK_DUPLICATE);
+	for (uint64_t i = MR_TRACK_RUN; i < 700; i++)
+		assert_int_equal(packet(500 + i, 1u << 16), MR_TRACK_PLACED);
+	assert_int_equal(w.st.restarts, 1);
+	assert_int_equal(w.st.missing, 0);
+	told(0, MR_TRACK_RESTART, 500 + MR_TRACK_RUN, 0);
+	/* Each twice is no such row. */
+	setup(state);
+	for (uint64_t i = 0; i < 1000; i++) {
+		(void)packet(i, 1u << 16);
+		(void)packet(i, 1u << 16);
+	}
+	assert_int_equal(w.st.restarts, 0);
+	assert_int_equal(w.st.duplicate, 1000);
+	assert_books();
+}
+
+static void a_packet_that_is_expected_follows_nothing_that_is_held(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 3000; i++)
+		(void)clocked(i, 1000000 * i);
+	w.b.window = 100;
+	/* From far back, and its number is the one before that of the next. */
+	assert_int_equal(clocked(2999 - 1600, 1000000 * (2999 - 1600)), MR_TRACK_HELD);
+	assert_int_equal(clocked(3000, 1000000 * 3000ull), MR_TRACK_PLACED);
+	end();
+	assert_int_equal(w.st.restarts, 0);
+	assert_int_equal(w.st.late, 1);
+	/* But one that follows it in number and time does begin anew. */
+	assert_int_equal(clocked(5, 7000000), MR_TRACK_HELD);
+	assert_int_equal(clocked(6, 8000000), MR_TRACK_PLACED);
+	assert_int_equal(w.st.restarts, 1);
+}
+
+static void packets_without_units_are_neither_twice_nor_late(void **state)
+{
+	(void)state;
+	(void)numbered(10, 5, 1ull << 32);
+	(void)numbered(15, 5, 1ull << 32);
+	assert_int_equal(numbered(15, 0, 1ull << 32), MR_TRACK_PLACED);
+	assert_int_equal(numbered(20, 0, 1ull << 32), MR_TRACK_PLACED);
+	end();
+	assert_int_equal(w.st.reordered, 0);
+	assert_int_equal(w.st.units, 10);
 }
 
 static void what_is_open_at_a_restart_is_missing(void **state)
@@ -550,6 +647,29 @@ static void a_heap_that_is_whole_gives_its_place_away(void **state)
 	assert_int_equal(w.st.missing, 0);
 }
 
+/* All at one time, as the packets of one batch are. */
+static void the_heap_that_was_opened_first_gives_way(void **state)
+{
+	static const uint8_t heap[] = {1, 2, 1, 1, 3, 4, 3, 4}, at[] = {0, 0, 1, 2, 0, 0, 1, 1};
+
+	(void)state;
+	w.b.now_ns = 0;
+	for (uint32_t i = 0; i < MR_ARRAY_LEN(heap); i++) {
+		(void)part(heap[i], at[i] * 100, 100, heap[i] > 2 ? 200 : 400);
+		w.b.now_ns = 0;
+	}
+	/* 1 has three of four parts, 2 one; 3 and 4 are whole. */
+	assert_int_equal(w.st.missing, 100 + 300);
+	assert_int_equal(w.st.late, 0);
+	told(0, MR_TRACK_MISSED, 1, 100);
+	told(1, MR_TRACK_MISSED, 2, 300);
+	setup(state);
+	(void)part(1, 0, 100, 200);
+	w.b.now_ns = w.st.u.h.heap[0].since_ns;
+	mr_track_age(&w.b, &w.st, 1000);
+	assert_int_equal(w.st.missing, 0);
+}
+
 static void a_heap_without_a_length_misses_what_lies_between(void **state)
 {
 	(void)state;
@@ -658,6 +778,12 @@ int main(void)
 		CASE(frames_begin_anew_each_second),
 		CASE(a_sender_that_begins_anew_is_told_and_its_packets_are_placed),
 		CASE(what_follows_the_last_number_is_the_first),
+		CASE(a_row_of_packets_that_had_come_is_a_restart),
+		CASE(a_packet_that_is_expected_follows_nothing_that_is_held),
+		CASE(packets_without_units_are_neither_twice_nor_late),
+		CASE(a_second_may_have_fewer_frames),
+		CASE(a_long_gap_is_counted_though_the_clock_is_not_exact),
+		CASE(the_heap_that_was_opened_first_gives_way),
 		CASE(what_is_open_at_a_restart_is_missing),
 		CASE(one_packet_from_far_away_is_late_and_changes_nothing),
 		CASE(an_uptime_that_goes_back_is_a_restart_at_once),

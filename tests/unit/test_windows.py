@@ -222,12 +222,12 @@ def records(frame):
     for _ in range(count):
         what, form, length, flags, *rest = struct.unpack(">BBHI3Q4I", datagram[at : at + 48])
         r = {"what": what, "format": form, "flags": flags, "id": rest[:3], "from": rest[3:]}
-        numbers = struct.unpack(f">{len(FIELDS)}Q", datagram[at + 48 : at + 200])
+        numbers = struct.unpack(f">{len(FIELDS)}Q", datagram[at + 56 : at + 208])
         for name, value in zip(FIELDS, numbers):
             r[name] = value - (1 << 64) if name in SIGNED and value >> 63 else value
-        r["channel"], r["channels"], r["bits"], bins = struct.unpack(">4H", datagram[at + 120 : at + 128])
-        assert length == 200 + 4 * bins, (length, bins)
-        r["bins"] = list(struct.unpack(f">{bins}I", datagram[at + 200 : at + length]))
+        r["channel"], r["channels"], r["bits"], bins = struct.unpack(">4H", datagram[at + 128 : at + 136])
+        assert length == 208 + 4 * bins, (length, bins)
+        r["bins"] = list(struct.unpack(f">{bins}I", datagram[at + 208 : at + length]))
         told.append(r)
         at += length
     assert at == len(datagram), (at, len(datagram))
@@ -583,7 +583,7 @@ def what_is_set_anew_begins_windows_anew(program):
 
 
 def bins_are_all_or_as_many_as_a_frame_holds(program):
-    for room, bits, bins in ((1514, 16, 256), (576, 16, 64), (576, 4, 16), (1289, 8, 64), (1290, 8, 256)):
+    for room, bits, bins in ((1514, 16, 256), (576, 16, 64), (576, 4, 16), (1297, 8, 64), (1298, 8, 256)):
         stage = Stage(program)
         setting = Setting(bits, 0, 0, 2, 0)
         stage.begin(small(setting, result_bytes=room, window_units=1))
