@@ -161,7 +161,7 @@ def stages_lists_every_built_in_stage_with_its_parameters(s):
     validate("stages.schema.json", r.stdout)
     text = s.command("stages")
     check_equal(text.status, CLEAN, "status")
-    for word in ("forward", "l2swap", "drop", "checksum", "match", "reflect", "filter", "route", "reason", "port", "prefix"):
+    for word in ("forward", "l2swap", "drop", "checksum", "match", "reflect", "filter", "route", "seqtrack", "unpack", "reason", "port", "prefix"):
         check(word in r.stdout, f"'{word}' is not in the JSON")
         check(word in text.stdout, f"'{word}' is not in the text")
 

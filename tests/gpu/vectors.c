@@ -132,6 +132,11 @@ static const char seqtrack_text[] = "custom udp 1 id 0:1 shift 6 bits 2 seq 1:1 
 static const struct rig_param seqtrack_param[] = {{"streams", "8"}, {"events", "16"},
 	{"templates", "16"}, {"window", "8"}, {"result_dst", "10.0.0.9"},
 	{"result_src", "10.0.0.8"}, {NULL, NULL}};
+static const char unpack_text[] = "custom udp 1 id 0:1 shift 6 bits 2 seq 1:1 payload 2\n"
+				  "custom udp 2 seq 1:1 shift 2 bits 6 time 2:1 1ms\n";
+static const struct rig_param unpack_param[] = {{"streams", "8"}, {"results", "4"}, {"bits", "12"},
+	{"channels", "2"}, {"window_units", "4"}, {"window_us", "40000"}, {"forward", "false"},
+	{"result_dst", "10.0.0.9"}, {"result_src", "10.0.0.8"}, {NULL, NULL}};
 static const struct rig_param route_param[] = {
 	{"addresses", "10.0.0.99,fd00::99"}, {"errors_per_second", "0"}, {NULL, NULL}};
 static const struct rig_param limited_param[] = {{"addresses", "10.0.0.99,fd00::99"},
@@ -380,9 +385,11 @@ int main(int argc, char **argv)
 				.chain_len = k < 2 ? 1 : 2,
 				.table = {[MR_STAGE_filter] = filter_text,
 					[MR_STAGE_route] = route_text,
-					[MR_STAGE_seqtrack] = seqtrack_text},
+					[MR_STAGE_seqtrack] = seqtrack_text,
+					[MR_STAGE_unpack] = unpack_text},
 				.param = {[MR_STAGE_route] = route_param,
-					[MR_STAGE_seqtrack] = seqtrack_param}};
+					[MR_STAGE_seqtrack] = seqtrack_param,
+					[MR_STAGE_unpack] = unpack_param}};
 			char name[64];
 
 			snprintf(name, sizeof(name), "%s%s", mr_stage_at(i)->name,
