@@ -17,6 +17,12 @@ static const char *param_word(const struct mr_param_desc *p, uint32_t i)
 								 : NULL;
 }
 
+/* Of a MAC, max says that it may be of a group. */
+static bool has_bounds(const struct mr_param_desc *p)
+{
+	return p->max > 0 && p->type != MR_PARAM_MAC;
+}
+
 void mr_cmd_print_param_kind(FILE *f, const struct mr_param_desc *p)
 {
 	fprintf(f, "%s%s", mr_param_type_name(p->type), p->list_max > 0 ? "s" : "");
@@ -24,7 +30,7 @@ void mr_cmd_print_param_kind(FILE *f, const struct mr_param_desc *p)
 		fprintf(f, "%s%s", i == 0 ? ": " : ", ", param_word(p, i));
 	if (p->list_max > 0)
 		fprintf(f, ", at most %u", p->list_max);
-	if (p->max > 0)
+	if (has_bounds(p))
 		fprintf(f, ", %" PRIu64 " to %" PRIu64, p->min, p->max);
 	fprintf(f, "%s%s; default %s", *p->unit != '\0' ? " " : "", p->unit,
 		*p->def != '\0' ? p->def : "none");
@@ -58,7 +64,7 @@ static json_t *param_json(const struct mr_param_desc *p)
 		mr_param_type_name(p->type), "default", p->def, "unit", p->unit, "help", p->help);
 	json_t *words = json_array();
 
-	if (p->max > 0) {
+	if (has_bounds(p)) {
 		json_object_set_new(j, "min", json_integer((json_int_t)p->min));
 		json_object_set_new(j, "max", json_integer((json_int_t)p->max));
 	}
