@@ -174,15 +174,16 @@ MR_HD struct mr_window_books mr_unpack_books(const struct mr_ctx *ctx, struct mr
 MR_HD void mr_unpack_settle(const struct mr_ctx *ctx, struct mr_unpack_state *st)
 {
 	struct mr_windows *p = &st->pool;
+	const uint32_t lost = p->lost * st->channels - p->lost_told;
 
 	if ((p->closed | p->lost) == 0)
 		return;
 	mr_count(ctx, MR_UNPACK_WINDOWS, p->closed);
 	mr_count(ctx, MR_UNPACK_INCOMPLETE, p->incomplete);
 	mr_count(ctx, MR_UNPACK_AGED, p->aged);
-	mr_count(ctx, MR_UNPACK_RESULTS_LOST, p->lost * st->channels);
-	st->lost += p->lost * st->channels;
-	p->closed = p->incomplete = p->aged = p->lost = 0;
+	mr_count(ctx, MR_UNPACK_RESULTS_LOST, lost);
+	st->lost += lost;
+	p->closed = p->incomplete = p->aged = p->lost = p->lost_told = 0;
 }
 
 /* Whether packets like it bear samples. */

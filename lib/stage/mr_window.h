@@ -57,9 +57,8 @@ struct mr_window_channel {
 	uint32_t bins[MR_UNPACK_BINS];
 };
 
-#define MR_WINDOW_SAMPLES_MAX                                                                      \
-	0xfff00000u /* a channel with more takes none: bins stay below 2^32                        \
-		     */
+/* A channel with more takes none: its bins stay below 2^32. */
+#define MR_WINDOW_SAMPLES_MAX 0xfff00000u
 
 enum mr_window_kind {
 	MR_WINDOW_NONE,
@@ -105,7 +104,7 @@ struct mr_window {
 
 struct mr_window_stream {
 	struct mr_stream track;             /* begins with its head; dirty: windows are open */
-	uint64_t seen[MR_WINDOW_SEEN / 64]; /* a bit for each position, those behind `next` */
+	uint64_t seen[MR_WINDOW_SEEN / 64]; /* bits of positions that came, up to `next` */
 	uint64_t next;
 	uint64_t begin;  /* position of its first packet */
 	uint64_t over;   /* NUMBER: end of a packet that reached into the next window */
@@ -129,6 +128,7 @@ struct mr_windows {
 	uint32_t free;             /* first of those that are free, + 1 */
 	uint32_t oldest, last;     /* of those that wait, + 1 */
 	uint32_t closed, incomplete, aged, lost;
+	uint32_t lost_told, spare; /* channels of lost ones that were told */
 };
 
 /* What the functions below work with. */
@@ -191,6 +191,7 @@ MR_HD uint32_t mr_window_take(struct mr_windows *p, uint8_t *memory)
 	if (p->used < p->capacity)
 		return ++p->used;
 	p->lost++;
+	p->lost_told += mr_window_at(p, memory, p->oldest)->told;
 	return mr_window_unqueue(p, memory);
 }
 

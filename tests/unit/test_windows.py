@@ -616,6 +616,23 @@ def results_wait_and_those_too_many_are_lost_and_counted(program):
     assert {x["lost"] for x in results} == {7} and passed == 12
 
 
+def a_window_that_is_told_in_part_and_lost_counts_what_was_not(program):
+    stage = Stage(program)
+    # One record fits, and a window has three.
+    stage.begin(small(Setting(16, 0, 0, 3, 0), window_units=1, streams=1, results=1, forward="true", result_bytes=1514))
+    for seq in range(3):
+        stage.frame(custom(seq, bytes(12)))
+    stage.tick()
+    for seq in range(3, 5):
+        stage.frame(custom(seq, bytes(12)))
+    for _ in range(20):
+        stage.tick()
+    results, _, counters = stage.run()
+    told = [(r["at"], r["channel"]) for x in results for r in x["records"]]
+    assert told == [(0, 0)] + [(at, c) for at in (2, 3, 4) for c in range(3)], told
+    assert counters["results_lost"] == 2 + 3 and results[-1]["lost"] == 5, counters
+
+
 def without_an_address_nothing_is_told_and_nothing_waits(program):
     stage = Stage(program)
     for name, value in small(BYTES, window_units=1, streams=1, results=1):
@@ -697,7 +714,7 @@ def main():
     for test in tests:
         test(sys.argv[1])
         print(f"ok {test.__name__}")
-    return 0 if len(tests) == 16 else 1
+    return 0 if len(tests) == 17 else 1
 
 
 if __name__ == "__main__":
