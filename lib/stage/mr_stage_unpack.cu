@@ -394,7 +394,7 @@ MR_HD uint32_t mr_unpack_bins_told(uint32_t bits, uint32_t room)
 {
 	const uint32_t bins = bits < 8 ? 1u << bits : MR_UNPACK_BINS;
 
-	return 4 * bins <= room || bins < MR_UNPACK_BINS_FEW ? bins : MR_UNPACK_BINS_FEW;
+	return 4 * bins <= room ? bins : MR_UNPACK_BINS_FEW;
 }
 
 /* Writes the numbers of a record, all but its bins. */

@@ -107,7 +107,7 @@ struct mr_window_stream {
 	uint64_t seen[MR_WINDOW_SEEN / 64]; /* bits of positions that came, up to `next` */
 	uint64_t next;
 	uint64_t begin;  /* position of its first packet */
-	uint64_t over;   /* NUMBER: end of a packet that reached into the next window */
+	uint64_t over;   /* NUMBER: where the stream began; end of a packet in two windows */
 	uint64_t border; /* TIME: what lies before it was expected of closed windows */
 	uint64_t newest; /* window of the packet furthest ahead */
 	uint64_t late;   /* packets that no window has told yet */
@@ -419,9 +419,7 @@ MR_HD struct mr_window *mr_window_open(struct mr_window_books *b, struct mr_wind
 	w->end = at;
 	/* Not in front of the stream, nor within a packet of the window before. */
 	w->from = number * w->length;
-	if (s->begin - w->from < w->length)
-		w->from = s->begin;
-	else if (s->over - w->from <= w->length)
+	if (s->over - w->from <= w->length)
 		w->from = s->over;
 	w->time_s = seen->time_s;
 	w->time_ps = seen->time_ps;
