@@ -556,14 +556,50 @@ def duplicates_are_known_as_far_back_as_the_header_says(program):
 
 def a_packet_in_two_windows_counts_in_both_and_its_samples_in_the_first(program):
     stage = Stage(program)
-    stage.begin(small(BYTES, window_units=100, late_ms=1000))
-    # The second of them comes behind the third: window 1 has begun, and begins with 120.
-    for at, size in ((0, 60), (120, 60), (60, 60), (180, 60), (240, 60)):
-        stage.frame(custom(at, bytes([1]) * size, port=9002))
+    stage.begin(small(BYTES, window_units=1000))
+    # The second of them comes behind the third: window 1 has begun, and begins with 1200.
+    for at in (0, 1200, 600, 1800, 2400):
+        stage.frame(custom(at, bytes([1]) * 600, port=9002))
     stage.tick(last=1)
     results, _, _ = stage.run()
     told = [(r["expected"], r["units"], r["samples"]) for x in results for r in x["records"]]
-    assert told == [(100, 100, 120), (80, 80, 120), (60, 60, 60)], told
+    assert told == [(1000, 1000, 1200), (800, 800, 1200), (600, 600, 600)], told
+
+
+def samples_of_two_heaps_are_no_neighbours(program):
+    for heap, rising in ((3, 1), (4, 0)):
+        stage = Stage(program)
+        stage.begin(small(BYTES, threshold=5))
+        stage.frame(spead(3, 0, 20, bytes(10)))
+        stage.frame(spead(heap, 10, 20, bytes([9]) * 10))
+        stage.tick(last=1)
+        results, _, _ = stage.run()
+        assert sum(r["rising"] for x in results for r in x["records"]) == rising, heap
+
+
+def a_window_has_the_time_of_its_first_packet_whenever_it_came(program):
+    stage = Stage(program)
+    stage.begin(small(BYTES, window_units=127))
+    # 64 frames a second, so 127 is the last of a second and 128 the first of the next.
+    for pos in (*range(127), 128, 127, 129):
+        stage.frame(vdif(1000 + pos // 64, pos % 64, bytes(8)))
+    stage.tick(last=1)
+    results, _, _ = stage.run()
+    told = [(r["at"], r["time_s"] - 315619200, r["units"]) for x in results for r in x["records"]]
+    assert told == [(0, 1000, 127), (127, 1001, 3)], told
+
+
+def a_window_that_is_full_takes_no_more(program):
+    stage = Stage(program)
+    stage.begin(small(BYTES))
+    stage.frame(custom(0, b"ab"))
+    stage.orders.append(b"M\n")
+    for seq in (1, 1, 2):
+        stage.frame(custom(seq, b"ab"))
+    stage.tick(last=1)
+    results, _, counters = stage.run()
+    assert flags_of(results) == [(INCOMPLETE | AGED | NO_TIME | BEGAN, 8, 1)], flags_of(results)
+    assert (counters["late"], counters["duplicate"]) == (2, 1), counters
 
 
 def windows_of_time_without_a_next_one_say_the_least(program):
@@ -758,6 +794,9 @@ def main():
         the_later_window_does_not_go_before_the_earlier,
         duplicates_are_known_as_far_back_as_the_header_says,
         a_packet_in_two_windows_counts_in_both_and_its_samples_in_the_first,
+        samples_of_two_heaps_are_no_neighbours,
+        a_window_has_the_time_of_its_first_packet_whenever_it_came,
+        a_window_that_is_full_takes_no_more,
         windows_of_time_without_a_next_one_say_the_least,
         a_sender_that_begins_anew_begins_windows_anew,
         a_clock_that_is_set_moves_the_windows_with_it,

@@ -8,7 +8,7 @@
  * bytes are the table of formats; "S" begins with memory of zeroes. "F NS BYTES" and so many
  * bytes are a frame at that time of the device's clock, "T NS ROOM LAST" is a blank buffer of so
  * many bytes. Both print "FLOW VERDICT REASON PORT" and, where that sends a result, its bytes.
- * "C" prints the counters.
+ * "C" prints the counters, "M" says of the first window that it has all samples that it may have.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -125,6 +125,11 @@ int main(void)
 		} else if (sscanf(line, "T %" SCNu64 " %" SCNu32 " %d", &ctx.now_ns, &room,
 				   &last) == 3) {
 			blank(room, last);
+		} else if (strcmp(line, "M\n") == 0) {
+			struct mr_unpack_state *st = ctx.state;
+
+			mr_window_channels(mr_window_at(&st->pool, mr_unpack_windows(st), 1))
+				->sum.count = MR_WINDOW_SAMPLES_MAX + 1ull;
 		} else if (strcmp(line, "C\n") == 0) {
 			for (uint32_t i = 0; i < stage->counters_count; i++)
 				printf("%s=%" PRIu64 " ", stage->counters[i].name, counters[i]);
