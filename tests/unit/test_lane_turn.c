@@ -111,6 +111,27 @@ static void a_tick_gives_blank_buffers_and_counts_those_that_come_back(void **st
 	assert_int_equal(in->flags, 0);
 }
 
+/* Whatever the kernel says, no buffer of length 0 leaves, and the next tick comes. */
+static void a_tick_that_is_called_plain_is_judged_all_the_same(void **state)
+{
+	struct world *w = *state;
+	struct mr_lane_clock clock;
+
+	begin_with_ticks(w, &clock);
+	mr_lane_turn(w->l, &clock);
+	finish(w, 0, NULL, NULL);
+	mr_lane_turn(w->l, &clock);
+	assert_int_equal(counter(w, MR_C_tx_drop_bad_result), BATCH);
+	assert_int_equal(rte_ring_count(env.out[0]), 0);
+	assert_int_equal(mr_ring_in(&w->l->ring, 0)->flags, 0);
+	assert_balanced(w);
+	w->l->tick_due = clock.now;
+	mr_lane_turn(w->l, &clock);
+	assert_int_equal(mr_ring_in(&w->l->ring, 1)->flags, MR_SLOT_TICK);
+	finish_tick(w, 1, 0);
+	mr_lane_turn(w->l, &clock);
+}
+
 static void what_was_received_goes_before_a_tick(void **state)
 {
 	struct world *w = *state;
@@ -222,6 +243,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_turn_is_busy_if_it_moved_a_packet_and_all_is_published_when_due),
 		CASE(a_tick_gives_blank_buffers_and_counts_those_that_come_back),
+		CASE(a_tick_that_is_called_plain_is_judged_all_the_same),
 		CASE(what_was_received_goes_before_a_tick),
 		CASE(a_tick_takes_the_first_slot_that_a_full_ring_gives_back),
 		CASE(a_tick_waits_for_the_buffers_of_its_pool),
