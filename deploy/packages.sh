@@ -13,7 +13,7 @@ set -u
 
 build="gcc libc6-dev meson ninja-build pkg-config python3
 	libdpdk-dev libcyaml-dev libyaml-dev libjansson-dev libarchive-dev libhwloc-dev libmicrohttpd-dev libsystemd-dev
-	libcrypt-dev libelf-dev"
+	libcrypt-dev libelf-dev libpcap-dev"
 tests="openssl systemd g++ libcmocka-dev dpdk-dev python3-numpy python3-scapy python3-jsonschema
 	clang-format-14 clang libclang-rt-14-dev shellcheck binutils util-linux iproute2 procps
 	tcpreplay tcpdump ethtool iputils-ping qemu-system-x86 busybox-static valgrind
