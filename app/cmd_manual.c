@@ -63,8 +63,8 @@ static void synopsis(const struct mr_cmd *c)
 		printf("%s%.*s\n", optional ? ".Op Ar " : ".Ar ",
 			(int)strlen(c->operands) - 2 * optional, c->operands + optional);
 	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++)
-		printf(".Op Fl -%s%s%s\n", o->name, o->value != NULL ? " Ar " : "",
-			o->value != NULL ? o->value : "");
+		printf(".Op Fl %s%s%s%s\n", mr_cmd_dashes(o) + 1, o->name,
+			o->value != NULL ? " Ar " : "", o->value != NULL ? o->value : "");
 }
 
 static void options(const struct mr_cmd *c)
@@ -73,8 +73,8 @@ static void options(const struct mr_cmd *c)
 		return;
 	printf(".Bl -tag -width Ds\n");
 	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++) {
-		printf(".It Fl -%s%s%s\n", o->name, o->value != NULL ? " Ar " : "",
-			o->value != NULL ? o->value : "");
+		printf(".It Fl %s%s%s%s\n", mr_cmd_dashes(o) + 1, o->name,
+			o->value != NULL ? " Ar " : "", o->value != NULL ? o->value : "");
 		sentence(o->help);
 		if (o->instead)
 			printf("Not together with\n.Fl -%s .\n", o[-1].name);

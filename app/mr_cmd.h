@@ -29,7 +29,7 @@ enum mr_exit {
 
 /* The rows of mr_cmd_table.c, which is the one place for a command, option or status. */
 struct mr_cmd_option {
-	const char *name;  /* without its dashes */
+	const char *name;  /* without its dashes: one before a single letter, else two */
 	const char *value; /* what it takes, as usage shows it; NULL: nothing */
 	int key;           /* what mr_cmd_next gives for it */
 	const char *help;  /* part of a sentence */
@@ -63,6 +63,7 @@ int mr_cmd_check(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_doctor(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stats(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_reload(const struct mr_cmd *self, int argc, char **argv);
+int mr_cmd_capture(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_stages(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_gen(const struct mr_cmd *self, int argc, char **argv);
 int mr_cmd_bench_crossover(const struct mr_cmd *self, int argc, char **argv);
@@ -71,6 +72,9 @@ int mr_cmd_manual(const struct mr_cmd *self, int argc, char **argv);
 
 /* The key of the next option, -1 behind the last, '?' with a sentence on stderr: getopt(3). */
 int mr_cmd_next(const struct mr_cmd *self, int argc, char **argv);
+
+/* The dashes of an option. */
+const char *mr_cmd_dashes(const struct mr_cmd_option *o);
 
 /* "millrace NAME OPERANDS [--option VALUE] ...", without a new line; a line an option. */
 void mr_cmd_print_usage(FILE *f, const struct mr_cmd *c);

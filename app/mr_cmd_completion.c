@@ -58,7 +58,7 @@ static void print_options(const struct mr_cmd *c, const char *name, enum kind ki
 
 		if (kind != ALL && (o->value == NULL || file != (kind == FILES)))
 			continue;
-		printf("%s--%s", gap, o->name);
+		printf("%s%s%s", gap, mr_cmd_dashes(o), o->name);
 		gap = " ";
 	}
 	printf("%s'", kind == ALL ? " --help" : "");

@@ -59,6 +59,16 @@ static const struct mr_cmd_option stats_options[] = {
 static const struct mr_cmd_option reload_options[] = {
 	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", false}, END};
 
+static const struct mr_cmd_option capture_options[] = {
+	{"c", "N", 'c', "end after so many packets", false},
+	{"s", "SNAPLEN", 's', "bytes of a frame that are kept; else all of them", false},
+	{"filter", "EXPR", 'f', "only packets that the pcap expression matches before the chain",
+		false},
+	{"verdict", "VERDICT", 'v',
+		"only packets that leave the chain with it: tx, tx_mask or drop", false},
+	{"w", "FILE", 'w', "where pcapng goes to; - is standard output", false},
+	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", false}, END};
+
 static const struct mr_cmd_option gen_options[] = {JSON, NAME, END};
 
 static const struct mr_cmd_option json_option[] = {JSON, END};
@@ -99,6 +109,10 @@ const struct mr_cmd mr_cmds[] = {
 	{"stats", NULL, "", "show the counters of a running instance", stats_options, mr_cmd_stats},
 	{"reload", NULL, "", "have a running instance take what its configuration says now",
 		reload_options, mr_cmd_reload},
+	{"capture", NULL, "LANE",
+		"write packets of a lane of a running instance, before and after its chain, as "
+		"pcapng",
+		capture_options, mr_cmd_capture},
 	{"gen", NULL, "CONFIG",
 		"send numbered packets at intended times and verify what comes back", gen_options,
 		mr_cmd_gen},
@@ -125,12 +139,17 @@ const struct mr_cmd_status mr_cmd_statuses[] = {
 };
 const uint32_t mr_cmd_statuses_count = MR_ARRAY_LEN(mr_cmd_statuses);
 
+const char *mr_cmd_dashes(const struct mr_cmd_option *o)
+{
+	return o->name[1] == '\0' ? "-" : "--";
+}
+
 void mr_cmd_print_usage(FILE *f, const struct mr_cmd *c)
 {
 	fprintf(f, "millrace %s%s%s%s%s", c->name, c->sub != NULL ? " " : "",
 		c->sub != NULL ? c->sub : "", c->operands[0] != '\0' ? " " : "", c->operands);
 	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++)
-		fprintf(f, "%s--%s%s%s%s", o->instead ? " | " : " [", o->name,
+		fprintf(f, "%s%s%s%s%s%s", o->instead ? " | " : " [", mr_cmd_dashes(o), o->name,
 			o->value != NULL ? " " : "", o->value != NULL ? o->value : "",
 			o[1].name != NULL && o[1].instead ? "" : "]");
 }
@@ -138,7 +157,8 @@ void mr_cmd_print_usage(FILE *f, const struct mr_cmd *c)
 void mr_cmd_print_options(FILE *f, const struct mr_cmd *c)
 {
 	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++) {
-		int used = fprintf(f, "      --%s %s", o->name, o->value != NULL ? o->value : "");
+		int used = fprintf(f, "      %s%s %s", mr_cmd_dashes(o), o->name,
+			o->value != NULL ? o->value : "");
 
 		fprintf(f, "%*s%s\n", used < 28 ? 28 - used : 1, "", o->help);
 	}
@@ -147,10 +167,20 @@ void mr_cmd_print_options(FILE *f, const struct mr_cmd *c)
 int mr_cmd_next(const struct mr_cmd *self, int argc, char **argv)
 {
 	struct option longs[MR_CMD_OPTIONS_MAX + 1] = {0};
+	char letters[2 * MR_CMD_OPTIONS_MAX + 1] = "";
+	uint32_t n = 0, l = 0;
 
-	for (uint32_t i = 0; i < MR_CMD_OPTIONS_MAX && self->options[i].name != NULL; i++)
-		longs[i] = (struct option){self->options[i].name,
-			self->options[i].value != NULL ? required_argument : no_argument, NULL,
-			self->options[i].key};
-	return getopt_long(argc, argv, "", longs, NULL);
+	for (uint32_t i = 0; i < MR_CMD_OPTIONS_MAX && self->options[i].name != NULL; i++) {
+		const struct mr_cmd_option *o = &self->options[i];
+
+		if (o->name[1] != '\0') {
+			longs[n++] = (struct option){o->name,
+				o->value != NULL ? required_argument : no_argument, NULL, o->key};
+			continue;
+		}
+		letters[l++] = o->name[0];
+		if (o->value != NULL)
+			letters[l++] = ':';
+	}
+	return getopt_long(argc, argv, letters, longs, NULL);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_gpu_priv.h"
 
+#include "mr_tap.h"
+
 #include <errno.h>
 #include <rte_errno.h>
 #include <rte_gpudev.h>
@@ -95,6 +97,7 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 
 	snprintf(run->name, sizeof(run->name), "%s", l->name);
 	run->workers = l->workers;
+	run->room = l->room;
 	run->slots_given = l->slots_given;
 	rc = host_alloc(g, 2 * slots + ctl_bytes(l) + counters_bytes(l), "a ring", &host, err);
 	if (rc < 0)
@@ -134,6 +137,8 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 	dev->workers = l->workers;
 	dev->tx_count = l->tx_count;
 	dev->first_seq = l->first_seq;
+	dev->index = lane;
+	dev->tap_order = g->tap.kernel;
 	dev->chain_len = l->stages_count;
 	run->stages = l->stages_count;
 	for (uint32_t i = 0; i < l->stages_count; i++) {
@@ -148,7 +153,7 @@ static int prepare_lane(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lan
 
 /* The block of device memory, built in host memory and uploaded once. */
 struct image {
-	size_t lanes, maps, launches, counters, bytes; /* offsets */
+	size_t lanes, maps, launches, counters, taps, bytes; /* offsets */
 	uint8_t *data;
 };
 
@@ -163,7 +168,8 @@ static struct image image_layout(const struct mr_gpu_lane *lanes, uint32_t n, ui
 	im.launches = im.maps + MR_ALIGN_UP(workers * sizeof(struct mr_worker_map), MR_CACHE_LINE);
 	im.counters = im.launches +
 		MR_ALIGN_UP(MR_GPU_KERNELS_MAX * sizeof(struct mr_launch), MR_CACHE_LINE);
-	im.bytes = im.counters + counters;
+	im.taps = im.counters + counters;
+	im.bytes = im.taps + workers * sizeof(struct mr_tap);
 	return im;
 }
 
@@ -192,7 +198,7 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 {
 	struct mr_lane_dev *dev = (struct mr_lane_dev *)im->data;
 	struct mr_launch *launch = (struct mr_launch *)(im->data + im->launches);
-	uint64_t base, host_ctl, counters;
+	uint64_t base, host_ctl, counters, taps;
 	void *host;
 	int rc;
 
@@ -200,7 +206,8 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 	if (rc == 0)
 		rc = address(g, g->device, &base, err);
 	if (rc == 0)
-		rc = host_alloc(g, sizeof(*g->host_ctl), "control words", &host, err);
+		rc = host_alloc(
+			g, sizeof(*g->host_ctl) + MR_GPU_TAP_BYTES, "control words", &host, err);
 	if (rc < 0)
 		return rc;
 	g->host_ctl = host;
@@ -208,10 +215,14 @@ static int upload(struct mr_gpu *g, const struct mr_gpu_lane *lanes, struct imag
 	if (rc < 0)
 		return rc;
 	memset(g->host_ctl, 0, sizeof(*g->host_ctl));
+	mr_gpu_tap_init(g, g->host_ctl + 1, host_ctl + sizeof(*g->host_ctl));
 	counters = base + im->counters;
+	taps = base + im->taps;
 	for (uint32_t i = 0; rc == 0 && i < g->lanes_count; i++) {
 		rc = prepare_lane(g, i, &lanes[i], &dev[i], err);
 		dev[i].counters_acc = counters;
+		dev[i].tap = taps;
+		taps += lanes[i].workers * sizeof(struct mr_tap);
 		g->lanes[i].chain = base + i * sizeof(*dev) + offsetof(struct mr_lane_dev, chain);
 		counters += counters_bytes(&lanes[i]);
 	}

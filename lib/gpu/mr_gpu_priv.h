@@ -30,6 +30,7 @@ struct mr_gpu_worker {
 struct mr_gpu_lane_run {
 	char name[MR_NAME_MAX];
 	uint32_t workers;
+	uint32_t room;
 	uint32_t kernel;
 	uint32_t stages; /* of its chain */
 	uint64_t chain;  /* the kernel's address of it */
@@ -82,6 +83,18 @@ struct mr_gpu_probe {
 	struct mr_err err;
 };
 
+/* The ring of captures, and how far the host has read it (mr_gpu_tap.h). */
+struct mr_gpu_tap_reader {
+	uint8_t *host;
+	uint64_t kernel; /* the kernel's address of it */
+	uint32_t lane;
+	uint32_t tail[MR_WORKERS_MAX];
+	/* The slot in hand: its records begin at the worker's tail. */
+	uint32_t worker, count, left, index;
+	uint16_t place[MR_BATCH_MAX]; /* of the packet's record among them; UINT16_MAX: it has none
+				       */
+};
+
 struct mr_gpu {
 	char name[MR_NAME_MAX];
 	char vdev[64];
@@ -110,6 +123,7 @@ struct mr_gpu {
 	bool abandoned;     /* a job or the prober is left in the driver; */
 	struct mr_err lost; /* why */
 	struct mr_gpu_probe probe;
+	struct mr_gpu_tap_reader tap;
 
 	struct mr_klog_reader klog;
 	struct mr_pci_addr pci;             /* function 0, as the log names it */
@@ -168,6 +182,10 @@ MR_MUST_USE int mr_gpu_tables_make(struct mr_gpu *g, const struct mr_gpu_lane *l
 MR_MUST_USE int mr_gpu_states_make(struct mr_gpu *g, const struct mr_gpu_lane *lanes,
 	struct mr_lane_dev *dev, struct mr_err *err);
 void mr_gpu_states_free(struct mr_gpu *g);
+
+/* mr_gpu_tap.c: host memory for what captures copy, by both addresses of it. */
+#define MR_GPU_TAP_BYTES ((size_t)8 << 20)
+void mr_gpu_tap_init(struct mr_gpu *g, void *host, uint64_t kernel);
 
 /* mr_gpu_copy.c: a staged lane's buffers, words and stream, tried once; inside a job. */
 MR_MUST_USE int mr_gpu_copier_make(struct mr_gpu *g, uint32_t lane, const struct mr_gpu_lane *l,

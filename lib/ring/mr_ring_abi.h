@@ -109,8 +109,13 @@ struct mr_host_ctl {
 	uint32_t beat;       /* counted up by the control thread; a worker that sees no
 				change for host_timeout_ns leaves */
 	uint32_t generation; /* of parameters; its lowest bit chooses a half of them */
-	uint32_t spare[13];
+	uint32_t tap;        /* a capture's number, and in MR_TAP_LANE the lane's, from 1 */
+	uint32_t spare[12];
 };
+
+/* Of mr_host_ctl.tap: the lane that is captured, its number plus 1; 0: none is. */
+#define MR_TAP_LANE(tap) ((tap)&0xffu)
+#define MR_TAP_NEXT 0x100u /* from one number of a capture to the next */
 
 /* Written by one worker, read by the host; host memory, one cache line each. */
 struct mr_worker_ctl {
@@ -119,7 +124,8 @@ struct mr_worker_ctl {
 	uint32_t seq;        /* slots completed */
 	uint32_t left;       /* enum mr_left, 0 while running */
 	uint32_t generation; /* that it works with; it reads nothing of the one before */
-	uint32_t spare[11];
+	uint32_t tap;        /* the word that it has seen; it copies nothing for those before */
+	uint32_t spare[10];
 };
 
 enum mr_left {
@@ -152,6 +158,8 @@ struct mr_lane_dev {
 	uint64_t counters_out; /* uint64_t [workers][MR_COUNTERS_MAX], host memory */
 	uint64_t counters_acc; /* the same in device memory, added to */
 	uint64_t tx_region;    /* packet memory that frames are copied to; 0: none is */
+	uint64_t tap;          /* struct mr_tap [workers], mr_tap.h */
+	uint64_t tap_order;    /* struct mr_tap_order, host memory */
 	uint32_t region_units; /* region's size in MR_UNIT */
 	uint32_t room;         /* bytes of a buffer from its start */
 	uint32_t in_stride;    /* MR_SLOT_BYTES(batch) */
@@ -164,6 +172,8 @@ struct mr_lane_dev {
 	uint32_t chain_len;
 	uint32_t tx_region_units;
 	uint32_t flags; /* MR_LANE_TIMED or 0 */
+	uint32_t index; /* of the lane among its device's */
+	uint32_t spare;
 	struct mr_chain_dev chain[MR_CHAIN_MAX];
 };
 
@@ -200,7 +210,7 @@ MR_ABI_ASSERT(sizeof(struct mr_host_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_worker_ctl) == 64);
 MR_ABI_ASSERT(sizeof(struct mr_chain_dev) == 40 + 2 * MR_PARAM_BYTES);
 MR_ABI_ASSERT(
-	sizeof(struct mr_lane_dev) == 7 * 8 + 12 * 4 + MR_CHAIN_MAX * sizeof(struct mr_chain_dev));
+	sizeof(struct mr_lane_dev) == 9 * 8 + 14 * 4 + MR_CHAIN_MAX * sizeof(struct mr_chain_dev));
 MR_ABI_ASSERT(sizeof(struct mr_worker_map) == 8);
 MR_ABI_ASSERT(sizeof(struct mr_launch) == 40);
 

@@ -80,6 +80,20 @@ MR_HD int mr_swap_u64(uint64_t *p, uint64_t now, uint64_t then)
 #endif
 }
 
+/* mr_add_u64 adds to *p among the threads of one block and gives what was there; relaxed. */
+MR_HD uint64_t mr_add_u64(uint64_t *p, uint64_t v)
+{
+#if defined(__CUDA_ARCH__)
+	return atomicAdd((unsigned long long *)p, (unsigned long long)v);
+#else
+	/* A block of the host form is one thread. */
+	uint64_t before = *p;
+
+	*p = before + v;
+	return before;
+#endif
+}
+
 MR_HD void mr_sync_fence(void)
 {
 #if defined(__CUDA_ARCH__)

@@ -396,11 +396,12 @@ static const struct mr_step {
 	{"queues", queues_up, queues_down},                /* receive and send queues */
 	{"start", start_up, start_down},                   /* NICs run */
 	{"readback", mr_setup_readback_up, NULL},          /* frames out of ports and in again */
-	{"steer", steer_up, steer_down},    /* which frames they give to which lane */
-	{"guard", guard_up, guard_down},    /* CPU shut out of packet memory */
-	{"launch", launch_up, launch_down}, /* rings, persistent kernels */
-	{"lanes", lanes_up, lanes_down},    /* cores */
-	{"serve", serve_up, serve_down},    /* telemetry */
+	{"steer", steer_up, steer_down},                 /* which frames they give to which lane */
+	{"guard", guard_up, guard_down},                 /* CPU shut out of packet memory */
+	{"launch", launch_up, launch_down},              /* rings, persistent kernels */
+	{"lanes", lanes_up, lanes_down},                 /* cores */
+	{"serve", serve_up, serve_down},                 /* telemetry */
+	{"capture", mr_setup_tap_up, mr_setup_tap_down}, /* for who wants to see packets */
 };
 #define STEPS_ONCE 2u /* instance and EAL: a process's, whatever its plans */
 
@@ -475,6 +476,8 @@ static struct mr_setup *setup_new(const struct mr_plan *plan, struct mr_err *err
 	mr_setup_take_limits(s, plan);
 	s->guard.key = -1;
 	s->lock_fd = -1;
+	s->tap.listen_fd = -1;
+	s->tap.wake_fd = -1;
 	mr_setup_reload_init(s);
 	return s;
 }

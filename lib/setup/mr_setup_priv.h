@@ -76,6 +76,15 @@ struct mr_setup_reload {
 	uint64_t answered_ns; /* when the last one ended */
 };
 
+/* Captures: who listens for those who want one, and what was copied so far. */
+struct mr_setup_tap {
+	int listen_fd, wake_fd; /* -1 */
+	pthread_t thread;
+	bool runs;
+	uint32_t ending;                                    /* the control thread stores */
+	uint64_t packets[MR_LANES_MAX], lost[MR_LANES_MAX]; /* the thread stores */
+};
+
 struct mr_setup_map {
 	uint32_t port, device;
 	enum mr_path path;
@@ -129,6 +138,7 @@ struct mr_setup {
 	struct mr_err left; /* why a device was left as it is; code 0: none was */
 	struct mr_report_source source;
 	struct mr_setup_reload reload;
+	struct mr_setup_tap tap;
 };
 
 /* Fills source; mr_setup_report.c. */
@@ -169,6 +179,14 @@ void mr_setup_reload_join(struct mr_setup *s, const uint32_t *fast);
 void mr_setup_reload_heard(struct mr_setup *s, uint64_t ticket);
 /* Lets who asked hear the answer before the process ends, for a short while. */
 void mr_setup_reload_let_hear(struct mr_setup *s, const uint32_t *fast);
+
+/*
+ * mr_setup_tap.c: the thread that serves captures. end has it finish the one that goes on, with
+ * what kernels have copied until then, and waits for it; down does so too.
+ */
+MR_MUST_USE int mr_setup_tap_up(struct mr_setup *s, struct mr_err *err);
+void mr_setup_tap_end(struct mr_setup *s);
+void mr_setup_tap_down(struct mr_setup *s);
 
 /* Packet memory as steps of bring-up; mr_setup_memory.c. */
 MR_MUST_USE int mr_setup_regions_up(struct mr_setup *s, struct mr_err *err);

@@ -209,6 +209,8 @@ static void lane(void *ctx, uint32_t i, struct mr_report_lane *r)
 	memset(r, 0, sizeof(*r));
 	snprintf(r->name, sizeof(r->name), "%s", p->name);
 	mr_stats_snapshot(&s->lanes[i].lane->pub, &r->pub);
+	r->pub.counters.c[MR_C_tap_packets] = mr_load_relaxed_u64(&s->tap.packets[i]);
+	r->pub.counters.c[MR_C_tap_lost] = mr_load_relaxed_u64(&s->tap.lost[i]);
 	r->state = mr_lane_state_name((enum mr_lane_state)r->pub.state);
 	r->rx_path = mr_path_name(p->rx_path);
 	r->tx_path = mr_path_name(p->tx_path);

@@ -217,6 +217,8 @@ int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, b
 {
 	int rc = stop(s, drain_ms, fast, fail_closed, err);
 
+	/* Kernels have left, and with them the last copies have come. */
+	mr_setup_tap_end(s);
 	mr_setup_reload_let_hear(s, fast);
 	return rc;
 }

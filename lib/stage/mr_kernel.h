@@ -36,6 +36,9 @@
  *
  *     host: writes the idle half ─ release ─► worker: acquire ─ release ─► host: acquire
  *
+ * Capture. While the host captures the lane, packets are copied to it before and after the
+ * chain (mr_tap.h); one word tells a slot whether that is so.
+ *
  * Visibility. The acquire of READY has system scope and is made by thread 0; the
  * barrier after it extends it to the block (PTX memory model, causality order).
  * Every thread fences with system scope before the barrier that precedes DONE.
@@ -44,6 +47,7 @@
 #define MR_KERNEL_H
 
 #include "mr_stage.h"
+#include "mr_tap.h"
 
 #include "mr_stage_forward.cu"
 #include "mr_stage_l2swap.cu"
@@ -103,6 +107,7 @@ struct mr_worker {
 	uint64_t now_ns;     /* clock at the slot in hand, or 0; every thread's own copy */
 	uint32_t generation; /* of the parameters; every thread's own copy */
 	uint32_t ticks;      /* slots of blank buffers completed; every thread's own copy */
+	uint32_t *tap;       /* the host's word of captures, last seen; the block's */
 #if !defined(__CUDACC__)
 	struct mr_ctx ctx[MR_CHAIN_MAX]; /* of the slot in hand */
 #endif
@@ -188,6 +193,36 @@ MR_HD void mr_kernel_renew(struct mr_worker *w)
 	mr_store_release(&w->ctl->generation, generation);
 }
 
+/* What a worker keeps of a capture. */
+MR_HD struct mr_tap *mr_kernel_tap(const struct mr_worker *w)
+{
+	return (struct mr_tap *)(uintptr_t)w->lane->tap +
+		(w->ctl - (struct mr_worker_ctl *)(uintptr_t)w->lane->workers_ctl);
+}
+
+/* Whether its lane is captured. */
+MR_HD int mr_kernel_tapped(const struct mr_worker *w)
+{
+	return MR_TAP_LANE(*w->tap) - 1 == w->lane->index;
+}
+
+/* Begins or ends copies for a capture. */
+MR_HD void mr_kernel_renew_tap(struct mr_worker *w)
+{
+	uint32_t tap = mr_load_acquire(&w->host->tap);
+
+	if (tap == *w->tap)
+		return;
+	*w->tap = tap;
+	if (mr_kernel_tapped(w))
+		mr_tap_take(mr_kernel_tap(w),
+			(const struct mr_tap_order *)(uintptr_t)w->lane->tap_order,
+			(uint32_t)(w->ctl -
+				(struct mr_worker_ctl *)(uintptr_t)w->lane->workers_ctl),
+			mr_kernel_clock_ns());
+	mr_store_release(&w->ctl->tap, tap);
+}
+
 /* Beats, publishes and looks what the host wants and whether it beats; returns enum mr_left. */
 MR_HD uint32_t mr_kernel_housekeeping(struct mr_worker *w)
 {
@@ -195,6 +230,7 @@ MR_HD uint32_t mr_kernel_housekeeping(struct mr_worker *w)
 	uint32_t host_beat;
 
 	mr_kernel_renew(w);
+	mr_kernel_renew_tap(w);
 
 	if (now - w->beat_ns >= MR_KERNEL_BEAT_NS) {
 		w->beat_ns = now;
@@ -733,6 +769,30 @@ MR_HD uint32_t mr_kernel_slot_order(const struct mr_worker *w, const struct mr_b
 }
 #endif
 
+/* Copies for a capture, before the chain. */
+MR_HD void mr_kernel_tap_before(
+	const struct mr_worker *w, const struct mr_block *b, const struct mr_slot_in *slot)
+{
+	const struct mr_desc_in *in = (const struct mr_desc_in *)(slot + 1);
+	const struct mr_lane_dev *lane = w->lane;
+	struct mr_tap *tap = mr_kernel_tap(w);
+
+	mr_tap_pick(tap, lane, in, slot->count < lane->batch ? slot->count : lane->batch, b->thread,
+		b->threads);
+	mr_kernel_block_sync();
+	mr_tap_before(tap, lane, in, b->thread, b->threads, MR_KERNEL_WARP);
+	mr_kernel_block_sync();
+}
+
+/* And after it. */
+MR_HD void mr_kernel_tap_after(const struct mr_worker *w, const struct mr_block *b,
+	const struct mr_slot_in *in, const struct mr_slot_out *out, uint32_t seq)
+{
+	mr_kernel_block_sync();
+	mr_tap_after(mr_kernel_tap(w), w->lane, (const struct mr_desc_in *)(in + 1),
+		(const struct mr_desc_out *)(out + 1), seq, b->thread, b->threads, MR_KERNEL_WARP);
+}
+
 MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l, uint32_t index)
 {
 	const struct mr_worker_map *map = (const struct mr_worker_map *)(uintptr_t)l->map + index;
@@ -791,11 +851,15 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 	MR_KERNEL_SHARED(uint32_t left);
 	MR_KERNEL_SHARED(uint32_t generation);
 	MR_KERNEL_SHARED(uint64_t now_ns);
+	MR_KERNEL_SHARED(uint32_t tap);
 	struct mr_worker w;
 
 	mr_kernel_worker_init(&w, l, b->index);
-	if (b->thread == 0)
+	w.tap = &tap;
+	if (b->thread == 0) {
+		tap = 0;
 		mr_store_relaxed(&w.ctl->hello, 1);
+	}
 	for (uint32_t seq = w.lane->first_seq + map->worker;; seq += w.lane->workers) {
 		size_t at = seq & (w.lane->slots - 1);
 		const struct mr_slot_in *in =
@@ -809,17 +873,25 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 			left = mr_kernel_wait(&w, b, in, seq);
 			generation = w.generation;
 			now_ns = (w.lane->flags & MR_LANE_TIMED) != 0 ? mr_kernel_clock_ns() : 0;
+			if (mr_kernel_tapped(&w))
+				mr_tap_begin(mr_kernel_tap(&w), mr_kernel_clock_ns());
 		}
 		mr_kernel_block_sync();
 		if (left != MR_LEFT_NOT)
 			break;
 		w.generation = generation;
 		w.now_ns = now_ns;
+		if (mr_kernel_tapped(&w))
+			mr_kernel_tap_before(&w, b, in);
 		changed = mr_kernel_slot(&w, b, work, in, out);
+		if (mr_kernel_tapped(&w))
+			mr_kernel_tap_after(&w, b, in, out, seq);
 		mr_kernel_fence(b);
 		plain = mr_kernel_block_none(changed);
 		w.done++;
 		if (b->thread == 0) {
+			if (mr_kernel_tapped(&w))
+				mr_tap_end(mr_kernel_tap(&w));
 			out->plain = (uint32_t)plain;
 			mr_store_release(&out->done, seq + 1);
 		}

@@ -256,10 +256,9 @@ int mr_report_client_open(struct mr_report_client *client, const char *name, str
 		return mr_err_set(err, -ENOENT, "'%s' is not the name of an instance", name);
 	snprintf(client->name, sizeof(client->name), "%s", name);
 	for (size_t i = 0; i < count && rc == -ENOENT; i++) {
-		char dir[MR_REPORT_DIR_MAX];
-
-		snprintf(dir, sizeof(dir), "%s/dpdk/" MR_REPORT_PREFIX "%s", base[i], name);
-		rc = open_in(client, dir, err);
+		snprintf(client->dir, sizeof(client->dir), "%s/dpdk/" MR_REPORT_PREFIX "%s",
+			base[i], name);
+		rc = open_in(client, client->dir, err);
 	}
 	return rc;
 }

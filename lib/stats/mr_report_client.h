@@ -27,7 +27,8 @@ struct mr_report_client {
 	int fd;
 	uint64_t deadline_ns; /* mr_clock_ns() at which the conversation ends */
 	char name[MR_NAME_MAX];
-	char version[32]; /* of the instance */
+	char version[32];            /* of the instance */
+	char dir[MR_REPORT_DIR_MAX]; /* its runtime directory */
 };
 
 /* mr_report_client_open finds the socket of instance `name` and greets it. */

@@ -16,6 +16,10 @@ A chain is the kernel's part alone, of that many stages that change nothing, whi
 inaccessible; "each added stage" is the line through chains of 1 and 8. One stage that does all of
 them by hand is the chain of 1.
 
+"each copy" is what a capture costs the kernel for each of the two copies of a packet: the head of the
+record (4 instructions of it) and all else but the copying of its bytes, which is taken off by copies of
+16 and of 64.
+
 "each packet" and "each batch" are the line through batch 32 and batch 64: a batch of n
 costs n x each packet + each batch.
 
@@ -96,6 +100,17 @@ def testpmd_per_packet(scratch, vdev, extra):
     return (i1 - i0) / (p1 - p0)
 
 
+def each_packet(bench, what):
+    """Of a kernel's batch of n, n x this + something."""
+    n32, n64 = (n * bench.per_packet(what, "ring", n, 64, "forward") for n in (32, 64))
+    return (n64 - n32) / 32
+
+
+def each_copy(bench):
+    none, short, long = (each_packet(bench, what) for what in ("chain1", "copy16", "copy64"))
+    return (short - none) / 2 - (long - short) / 6
+
+
 def measure(bench, quick):
     figures = {}
     sizes = (8, 32, 64) if quick else (1, 8, 32, 64, 128, 256)
@@ -115,6 +130,7 @@ def measure(bench, quick):
         figures[f"kernel chain of {n}"] = bench.per_packet(f"chain{n}", "ring", 32, 64, "forward")
     figures["kernel each added stage"] = (
         figures[f"kernel chain of {CHAIN_MAX}"] - figures["kernel chain of 1"]) / (CHAIN_MAX - 1)
+    figures["kernel each copy"] = each_copy(bench)
     if not quick:
         for kind, extra in (("ring", []), ("null", []), ("null", ["--mp-alloc=xbuf"])):
             name = " ".join([f"testpmd io {kind} burst 32", *extra])
@@ -181,7 +197,7 @@ def main():
         print(f"{'(taken off: the switches, each batch)':45s} {bench.toggles:8.2f} instructions")
     if a.record:
         kept = {name: round(value, 2) for name, value in figures.items()
-                if re.fullmatch(r"lane (ring|null) batch (8|32|64)|kernel each added stage", name)}
+                if re.fullmatch(r"lane (ring|null) batch (8|32|64)|kernel each (added stage|copy)", name)}
         with open(a.record, "w", encoding="ascii") as f:
             json.dump({"made_with": bench.made_with, "figures": kept}, f, indent=1)
             f.write("\n")

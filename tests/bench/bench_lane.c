@@ -2,12 +2,13 @@
 /*
  * Instructions of a lane, counted and not timed.
  *
- *     bench_lane lane|floor|toggles|chainN ring|null BATCH LENGTH TURNS [forward|route]
+ *     bench_lane lane|floor|toggles|chainN|copyN ring|null BATCH LENGTH TURNS [forward|route]
  *
  * lane: one lane over a software port; the test plays the kernel between two turns,
  * so that no turn is an empty poll and every slot is full. floor: one receive and
  * one send burst on the same port and nothing else. toggles: nothing at all. chainN: the
- * kernel's host form, which runs a chain of that stage N times. Under
+ * kernel's host form, which runs a chain of that stage N times. copyN: the same of one stage, while
+ * a capture copies N bytes of each packet, before and after it. Under
  * callgrind with --collect-atstart=no only that is collected; the difference of two
  * run lengths removes what is left of the start. Prints the packets moved.
  *
@@ -17,7 +18,7 @@
  * With a stage the host form of the kernel answers instead, route by 100,000 prefixes, so that
  * what the lane gets is what that stage makes of packets.
  *
- * Packet memory is inaccessible while the turns run: a touch ends the program.
+ * Packet memory is inaccessible while the turns run, but for copyN: a touch ends the program.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,6 +215,18 @@ static uint32_t floor_turn(struct mr_lane *l, struct rte_mbuf **m, uint32_t batc
 	return rte_eth_tx_burst(l->rx.port, 0, m, n);
 }
 
+/* From here on packets are copied, which is to touch them. */
+static void make_copies(const char *what)
+{
+	uint32_t snaplen = (uint32_t)atoi(what + 4);
+
+	if (snaplen < 1 || snaplen > 9000)
+		die("copyN");
+	bench_worker_tap(&kernel.worker, zeroed(MR_BATCH_MAX * MR_TAP_STRIDE(snaplen)), snaplen);
+	if (mprotect(kernel.memory, kernel.bytes, PROT_READ | PROT_WRITE) != 0)
+		die("mprotect");
+}
+
 /* The kernel alone, and no byte of a packet: a chain of stages that read none passes over none. */
 static void chain_turn(struct mr_lane *l, struct mr_lane_clock *clock)
 {
@@ -267,7 +280,8 @@ int main(int argc, char **argv)
 	uint8_t *out;
 
 	if (argc != 6 && argc != 7)
-		die("usage: bench_lane lane|floor|toggles|chainN ring|null BATCH LENGTH TURNS "
+		die("usage: bench_lane lane|floor|toggles|chainN|copyN ring|null BATCH LENGTH "
+		    "TURNS "
 		    "[STAGE]");
 	batch = (uint32_t)atoi(argv[3]);
 	length = (uint32_t)atoi(argv[4]);
@@ -321,9 +335,13 @@ int main(int argc, char **argv)
 		rte_ring_enqueue(loop, m);
 	}
 	if (argc == 7)
-		make_kernel(argv[6], argv[1][0] == 'c' ? (uint32_t)atoi(argv[1] + 5) : 1, l, &mem);
+		make_kernel(argv[6],
+			strncmp(argv[1], "chain", 5) == 0 ? (uint32_t)atoi(argv[1] + 5) : 1, l,
+			&mem);
 	if (mprotect(mem.buf_ptr, MR_ALIGN_UP(mem.buf_len, 65536), PROT_NONE) != 0)
 		die("mprotect");
+	if (strncmp(argv[1], "copy", 4) == 0)
+		make_copies(argv[1]);
 	moved = run(argv[1], l, out, batch, turns);
 	printf("%llu packets\n", (unsigned long long)moved);
 	/* What the count depends on besides our own source. */
@@ -333,5 +351,8 @@ int main(int argc, char **argv)
 	if (kernel.used && kernel.worker.lane.chain[0].stage == MR_STAGE_route &&
 		(moved == 0 || kernel.worker.counters[1][0] < moved))
 		die("not all packets were routed");
+	if (strncmp(argv[1], "copy", 4) == 0 &&
+		(kernel.worker.tap_ctl.head != batch || kernel.worker.tap_ctl.lost != 0))
+		die("not all packets were copied");
 	return mr_counters_balanced(&l->counters, mr_lane_in_flight(l)) ? 0 : 1;
 }

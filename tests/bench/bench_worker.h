@@ -9,6 +9,7 @@
 #include "mr_image.h"
 #include "mr_ring.h"
 #include "mr_stage.h"
+#include "mr_tap.h"
 
 struct bench_worker {
 	struct mr_lane_dev lane; /* chain and its length are the caller's */
@@ -18,6 +19,9 @@ struct bench_worker {
 	struct mr_host_ctl host;
 	struct mr_launch launch;
 	uint64_t counters[2][MR_COUNTERS_MAX];
+	struct mr_tap tap;
+	struct mr_tap_order order;
+	struct mr_tap_ctl tap_ctl;
 };
 
 static inline uint64_t bench_address(const void *p)
@@ -47,6 +51,19 @@ static inline void bench_worker_init(struct bench_worker *w, const struct mr_rin
 			.map = bench_address(&w->map),
 			.host_ctl = bench_address(&w->host),
 			.blocks = 1}};
+}
+
+/* Captures all packets from here on, into records of which there are as many as in a slot. */
+static inline void bench_worker_tap(struct bench_worker *w, void *records, uint32_t snaplen)
+{
+	w->lane.tap = bench_address(&w->tap);
+	w->lane.tap_order = bench_address(&w->order);
+	w->order = (struct mr_tap_order){.ctl = bench_address(&w->tap_ctl),
+		.records = bench_address(records),
+		.mask = MR_BATCH_MAX - 1,
+		.stride = MR_TAP_STRIDE(snaplen),
+		.snaplen = snaplen};
+	w->host.tap = MR_TAP_NEXT + 1;
 }
 
 static inline void bench_worker_run(const struct bench_worker *w)

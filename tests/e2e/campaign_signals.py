@@ -33,7 +33,7 @@ from harness import (
 
 STEPS = (
     "instance", "eal", "devices", "regions", "ports", "maps", "proof", "pools", "queues", "start",
-    "readback", "steer", "guard", "launch", "lanes", "serve",
+    "readback", "steer", "guard", "launch", "lanes", "serve", "capture",
 )  # fmt: skip
 RUNS = " runs "
 END_S = 2 * PATIENCE  # from the signal to the end, on a machine that has time for a test

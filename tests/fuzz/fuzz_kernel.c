@@ -7,7 +7,9 @@
  *
  * With bit 1 of the mode the last step copies frames to a second region, of which nothing
  * is open but the buffers of those that pass; the last frame is compared. With bit 2 the slot
- * is one of blank buffers for the division that knows them, with bit 3 too the last one.
+ * is one of blank buffers for the division that knows them, with bit 3 too the last one. With bit 4
+ * a capture copies what lies in a buffer into records, of which there are fewer than packets in a
+ * large slot.
  *
  * Input: units, room, mode, chain, batch (a byte each), count (2), a stage and its
  * first parameter (1 + 4) per stage, 9 bytes per descriptor, then the packet bytes.
@@ -74,6 +76,10 @@ struct slot {
 	bool grows;  /* a stage adds up to 8 bytes behind the frame, or 48 in front */
 	bool whole;  /* a stage may use its buffer to the end: results */
 	bool copies; /* frames leave from tx_region */
+	bool tapped;
+	struct mr_tap *tap;
+	struct mr_tap_order order;
+	struct mr_tap_ctl tap_ctl;
 };
 
 /* What is raw has any bytes; the addresses of reflect would hardly ever be met. */
@@ -229,6 +235,20 @@ static bool passes(const struct slot *s, const struct mr_desc_in *d, uint32_t i)
 	return in_window(s, &d[i]) && in_window(s, &to);
 }
 
+#define RECORDS 16u
+
+static void build_tap(struct slot *s, uint32_t snaplen)
+{
+	s->tap = calloc(1, sizeof(*s->tap));
+	s->order = (struct mr_tap_order){.ctl = (uintptr_t)&s->tap_ctl,
+		.records = (uintptr_t)malloc(RECORDS * MR_TAP_STRIDE(snaplen)),
+		.mask = RECORDS - 1,
+		.stride = MR_TAP_STRIDE(snaplen),
+		.snaplen = snaplen};
+	s->lane.tap = (uintptr_t)s->tap;
+	s->lane.tap_order = (uintptr_t)&s->order;
+}
+
 /* Half of the descriptors are moved near the region, or hardly any would pass. */
 static void build_slot(struct slot *s, struct input *in, uint32_t flags)
 {
@@ -272,6 +292,15 @@ static uint32_t tail(const struct slot *s, const struct mr_desc_in *d)
 	return left < 8 ? left : 8;
 }
 
+/* A capture takes all the 16 bytes that a frame begins or ends in, whatever comes of it. */
+static void open_copied(const struct mr_desc_in *d)
+{
+	const uint32_t before = d->head % 16;
+
+	ASAN_UNPOISON_MEMORY_REGION(region + (size_t)d->position * MR_UNIT + d->head - before,
+		(d->length + before + 15u) / 16 * 16);
+}
+
 static void open_frames(const struct slot *s)
 {
 	const struct mr_desc_in *d = (const struct mr_desc_in *)(s->in + MR_SLOT_HEADER);
@@ -281,16 +310,19 @@ static void open_frames(const struct slot *s)
 	for (uint32_t i = 0; i < checked(s); i++) {
 		uint32_t front = !s->grows ? 0 : d[i].head < 48 ? d[i].head : 48;
 		/* A copy takes all the 16 bytes that a frame begins or ends in. */
-		uint32_t before = front + (s->copies ? (d[i].head - front) % 16 : 0);
+		bool whole = s->copies || s->tapped;
+		uint32_t before = front + (whole ? (d[i].head - front) % 16 : 0);
 		uint32_t bytes = d[i].length + before + (s->grows ? tail(s, &d[i]) : 0);
 
+		if (s->tapped && in_window(s, &d[i]))
+			open_copied(&d[i]);
 		if (!passes(s, d, i) || (d[i].length < MR_FRAME_MIN && (!s->whole || !is_tick(s))))
 			continue;
 		if (s->whole)
 			bytes = s->lane.room - d[i].head + before;
 		ASAN_UNPOISON_MEMORY_REGION(
 			region + (size_t)d[i].position * MR_UNIT + d[i].head - before,
-			s->copies ? (bytes + 15) / 16 * 16 : bytes);
+			whole ? (bytes + 15) / 16 * 16 : bytes);
 		if (s->copies)
 			ASAN_UNPOISON_MEMORY_REGION(
 				tx_region + (size_t)tx_positions(s)[i] * MR_UNIT, s->lane.room);
@@ -363,6 +395,31 @@ static void check_slot(const struct slot *s)
 			abort();
 }
 
+/* What passes is copied in order, as long as there is room. */
+static void check_tap(const struct slot *s)
+{
+	const struct mr_desc_in *in = (const struct mr_desc_in *)(s->in + MR_SLOT_HEADER);
+	const struct mr_desc_out *out = (const struct mr_desc_out *)(s->out + MR_SLOT_HEADER);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < checked(s); i++) {
+		const struct mr_tap_record *r =
+			(const struct mr_tap_record *)(uintptr_t)(s->order.records +
+				n * s->order.stride);
+
+		if (!in_window(s, &in[i]))
+			continue;
+		if (n < RECORDS &&
+			(r->packet != i || memcmp(&r->in, &in[i], sizeof(r->in)) != 0 ||
+				memcmp(&r->out, &out[i], sizeof(r->out)) != 0))
+			abort();
+		n++;
+	}
+	if (s->tap_ctl.head != (n < RECORDS ? n : RECORDS) ||
+		s->tap_ctl.lost != n - s->tap_ctl.head)
+		abort();
+}
+
 /* Every frame is walked whatever the chain; what is found lies in it. */
 static void walk_frames(const struct slot *s)
 {
@@ -387,7 +444,7 @@ static void walk_frames(const struct slot *s)
 /* The exit word is set before: the worker takes the one slot that is ready and leaves. */
 static void run_slot(struct slot *s, enum mr_work work)
 {
-	struct mr_host_ctl host = {.exit = 1};
+	struct mr_host_ctl host = {.exit = 1, .tap = s->tapped ? MR_TAP_NEXT + 1 : 0};
 	struct mr_worker_ctl ctl = {0};
 	struct mr_worker_map map = {0};
 	struct mr_launch launch = {.lanes = (uintptr_t)&s->lane,
@@ -411,6 +468,8 @@ static void run_slot(struct slot *s, enum mr_work work)
 	if (ctl.left != MR_LEFT_EXIT || ctl.seq != 1)
 		abort();
 	check_slot(s);
+	if (s->tapped)
+		check_tap(s);
 	for (uint32_t i = 0; i < s->lane.chain_len; i++) {
 		free((void *)(uintptr_t)s->lane.chain[i].state);
 		s->lane.chain[i].state = 0;
@@ -429,7 +488,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mode = take(&in, 1);
 	s.raw = (mode & 1) != 0;
 	s.copies = (mode & 2) != 0;
-	if (s.copies)
+	s.tapped = (mode & 16) != 0;
+	if (s.tapped)
+		build_tap(&s, 1 + mode);
+	if (s.copies || s.tapped)
 		s.lane.room = (s.lane.room + 15) / 16 * 16;
 	stages = take(&in, 1) % (MR_CHAIN_MAX + 1);
 	s.lane.batch = 1 + take(&in, 1) % BATCH_FUZZ;
@@ -459,5 +521,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run_slot(&s, MR_WORK_ORDER);
 	free(s.in);
 	free(s.out);
+	free(s.tap);
+	free((void *)(uintptr_t)s.order.records);
 	return 0;
 }

@@ -116,8 +116,8 @@ def check_not(name, lines, where, verdict):
 def check_handover(name, lines, where, verdict):
     """READY is acquired, then all fence, meet at a barrier, and DONE is released.
 
-    Behind the barrier two words are released, DONE and why the worker left; what is released
-    before is that a reload was taken.
+    Behind the barrier three words are released: how many records of a capture there are, DONE, and
+    why the worker left; what is released before is that a reload or a capture was taken.
     """
     text = "\n".join(lines)
     at = 0
@@ -126,6 +126,7 @@ def check_handover(name, lines, where, verdict):
         ("acquire of READY", r"\bld\.acquire\.sys\.global\.u32\b"),
         ("fence of system scope", FENCE),
         ("barrier that counts what changed", r"\b(bar|barrier)\S*\.red\b"),
+        ("release of what a capture gets", r"\bst\.release\.sys\.global\.u32\b"),
         ("release of DONE", r"\bst\.release\.sys\.global\.u32\b"),
         ("release of why it left", r"\bst\.release\.sys\.global\.u32\b"),
     ):

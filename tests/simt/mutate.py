@@ -41,7 +41,8 @@ RULES = [
     ("relaxed", r"\bmr_store_release(?=\(&)" + CALL, r"(HERE ? mr_store_relaxed\1 : \g<0>)"),
     ("relaxed", r"\bmr_device_load_acquire" + CALL, r"(HERE ? mr_device_load_relaxed\1 : \g<0>)"),
     ("relaxed", r"\bmr_device_store_release" + CALL, r"(HERE ? mr_device_store_relaxed\1 : \g<0>)"),
-    ("not atomic", r"\batomicAdd\(([^;]*?), ([^;]*)\);", r"if (HERE) *(\1) += (\2); else \g<0>"),
+    ("not atomic", r"(?<!return )\batomicAdd\(([^;]*?), ([^;]*)\);", r"if (HERE) *(\1) += (\2); else \g<0>"),
+    ("not atomic", r"(?<=return )atomicAdd\(([^;]*?), ([^;]*)\);", r"HERE ? (*(\1) += (\2)) - (\2) : \g<0>"),
     ("not atomic", r"\batomicCAS_system" + ARGUMENTS, r"(HERE ? (*(\1) == (\2) ? (*(\1) = (\3), (\2)) : ~(\2)) : \g<0>)"),
     ("every lane", r"if \(((?:ctx->)?rank == 0)\)", r"if (HERE || \1)"),
 ]

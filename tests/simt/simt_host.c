@@ -16,6 +16,44 @@ static uint64_t address(const void *p)
 	return (uint64_t)(uintptr_t)p;
 }
 
+static uint32_t draw(struct simt_host *h, uint32_t below)
+{
+	h->draw = h->draw * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(h->draw >> 33) % below;
+}
+
+/* By a word of memory, of which each thread has its own: frames longer than some, or all. */
+static void begin_capture(struct simt_host *h)
+{
+	struct simt_arena *a = h->arena;
+	struct mr_tap_order *o = &a->order;
+	uint32_t k = 0;
+
+	o->ctl = address(a->tap_ctl);
+	o->records = address(a->records);
+	o->mask = SIMT_RECORDS / 2 * (1 + draw(h, 2)) - 1;
+	o->snaplen = 1 + draw(h, SIMT_SNAPLEN);
+	o->stride = MR_TAP_STRIDE(o->snaplen);
+	if (draw(h, 2) == 0) {
+		o->program[k++] = (struct mr_bpf){MR_BPF_LD | MR_BPF_LEN, 0, 0, 0};
+		o->program[k++] = (struct mr_bpf){MR_BPF_ST, 0, 0, 9};
+		o->program[k++] = (struct mr_bpf){MR_BPF_LDX | MR_BPF_MEM, 0, 0, 9};
+		o->program[k++] = (struct mr_bpf){MR_BPF_MISC | MR_BPF_TXA, 0, 0, 0};
+		o->program[k++] =
+			(struct mr_bpf){MR_BPF_JMP | MR_BPF_JGT, 0, 1, draw(h, SIMT_ROOM)};
+		o->program[k++] = (struct mr_bpf){MR_BPF_RET, 0, 0, 1};
+		o->program[k++] = (struct mr_bpf){MR_BPF_RET, 0, 0, 0};
+	}
+	o->count = k;
+	for (uint32_t w = 0; w < SIMT_WORKERS; w++) {
+		h->copied[w] = 0;
+		mr_store_relaxed(&a->tap_ctl[w].head, 0);
+		mr_store_relaxed(&a->tap_ctl[w].lost, 0);
+		mr_store_relaxed(&a->tap_ctl[w].tail, 0);
+	}
+	mr_store_release(&a->host.tap, (a->host.tap & ~0xffu) + MR_TAP_NEXT + 1);
+}
+
 void simt_host_init(struct simt_host *h)
 {
 	struct simt_arena *a = h->arena;
@@ -47,6 +85,14 @@ void simt_host_init(struct simt_host *h)
 		a->map[i].lane = 0;
 		a->map[i].worker = i;
 	}
+	a->lane.tap = address(a->tap);
+	a->lane.tap_order = address(&a->order);
+	h->idle = 0;
+	h->wanted = 0;
+	h->found = 0;
+	h->wrong = NULL;
+	if (h->capture == SIMT_CAPTURE_ALL)
+		begin_capture(h);
 	a->launch.lanes = address(&a->lane);
 	a->launch.map = address(a->map);
 	a->launch.host_ctl = address(&a->host);
@@ -89,6 +135,13 @@ static uint32_t front(const struct simt_packet *p)
 	return p->d.head < SIMT_FRONT ? p->d.head : SIMT_FRONT;
 }
 
+static bool lies_in_a_buffer(const struct simt_packet *p)
+{
+	return (uint64_t)p->d.position * MR_UNIT + SIMT_ROOM <=
+		sizeof(((struct simt_arena *)0)->region) &&
+		(uint32_t)p->d.head + p->d.length <= SIMT_ROOM;
+}
+
 static void allow(const struct simt_host *h, const struct simt_slot *s, bool allowed)
 {
 	for (uint32_t i = 0; h->lanes && i < s->count; i++) {
@@ -97,6 +150,10 @@ static void allow(const struct simt_host *h, const struct simt_slot *s, bool all
 		if (p->good && !h->ring.tx_positions)
 			simt_memory_allow(
 				frame_of(h, p) - front(p), grown(h, p) + front(p), allowed);
+		if (h->capture != SIMT_CAPTURE_NONE && p->good)
+			allow_copy(frame_of(h, p) - front(p), grown(h, p) + front(p), allowed);
+		else if (h->capture != SIMT_CAPTURE_NONE && lies_in_a_buffer(p))
+			allow_copy(frame_of(h, p), p->d.length, allowed);
 		if (!p->good || !p->to_good || !h->ring.tx_positions)
 			continue;
 		allow_copy(frame_of(h, p) - front(p), grown(h, p) + front(p), allowed);
@@ -124,6 +181,79 @@ static void give(struct simt_host *h)
 	mr_ring_give(&h->ring, s->count, s->rx_port);
 }
 
+static uint32_t slot_of(const struct mr_tap_record *r)
+{
+	return (uint32_t)(r->packet >> 32);
+}
+
+static bool is_wanted(const struct mr_tap_order *o, uint32_t length)
+{
+	return o->count == 0 || length > o->program[4].k;
+}
+
+static bool same(const uint8_t *a, const uint8_t *b, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
+}
+
+static const char *look_at(
+	const struct simt_host *h, const struct mr_tap_record *r, const struct mr_desc_out *out)
+{
+	const struct mr_tap_order *o = &h->arena->order;
+	const struct simt_slot *s = &h->slots[h->taken];
+	const uint8_t *bytes = (const uint8_t *)(r + 1);
+	const uint32_t index = (uint32_t)r->packet;
+	const struct simt_packet *p;
+
+	if (slot_of(r) != SIMT_FIRST_SEQ + h->taken || index >= s->count)
+		return "a record of another slot";
+	p = &s->packet[index];
+	out += index;
+	if (!lies_in_a_buffer(p) || !is_wanted(o, p->d.length))
+		return "a copy of what was not to be copied";
+	if (r->time_ns == 0 || !same((const uint8_t *)&r->in, (const uint8_t *)&p->d, 8) ||
+		!same((const uint8_t *)&r->out, (const uint8_t *)out, 8))
+		return "a record whose descriptors are not the packet's";
+	if (p->good &&
+		!same(bytes + p->d.head % 16, p->frame,
+			p->d.length < o->snaplen ? p->d.length : o->snaplen))
+		return "other bytes than before the chain";
+	/* What left is in the region still, as the chain left it. */
+	if (!same(bytes + MR_TAP_AREA(o->snaplen) + out->head % 16,
+		    h->arena->region + (size_t)p->d.position * MR_UNIT + out->head,
+		    out->length < o->snaplen ? out->length : o->snaplen))
+		return "other bytes than behind the chain";
+	return NULL;
+}
+
+/* The records of the slot that comes next; some stay and make the ring full. */
+static void look_at_records(struct simt_host *h, const struct mr_desc_out *out)
+{
+	struct simt_arena *a = h->arena;
+	uint32_t w = h->taken % h->workers, head;
+	const struct mr_tap_order *o = &a->order;
+
+	if (h->capture == SIMT_CAPTURE_NONE || MR_TAP_LANE(a->host.tap) == 0)
+		return;
+	head = mr_load_acquire(&a->tap_ctl[w].head);
+	for (; h->copied[w] != head; h->copied[w]++) {
+		const uint8_t *at = a->records +
+			(w * (o->mask + 1) + (h->copied[w] & o->mask)) * (size_t)o->stride;
+		const struct mr_tap_record *r = (const struct mr_tap_record *)at;
+
+		/* What comes of a slot behind is looked at with it. */
+		if ((int32_t)(slot_of(r) - SIMT_FIRST_SEQ - h->taken) > 0)
+			break;
+		if (h->wrong == NULL)
+			h->wrong = look_at(h, r, out);
+	}
+	if (draw(h, 4) != 0)
+		mr_store_release(&a->tap_ctl[w].tail, h->copied[w]);
+}
+
 static bool take(struct simt_host *h)
 {
 	const struct simt_slot *s = &h->slots[h->taken];
@@ -143,6 +273,10 @@ static bool take(struct simt_host *h)
 		for (uint32_t k = 0; p->good && k < p->d.length; k++)
 			t->buffer[i][k] = frame_of(h, p)[k];
 	}
+	look_at_records(h, t->d);
+	for (uint32_t i = 0; i < s->count; i++)
+		h->wanted += lies_in_a_buffer(&s->packet[i]) &&
+			is_wanted(&h->arena->order, s->packet[i].d.length);
 	allow(h, s, false);
 	mr_ring_release(&h->ring);
 	h->taken++;
@@ -166,14 +300,10 @@ static bool finish(struct simt_host *h)
 		o->done += a->ctl[w].seq;
 		for (uint32_t i = 0; i < MR_COUNTERS_MAX; i++)
 			o->counters[i] += a->counters_out[w][i];
+		h->found +=
+			mr_load_relaxed(&a->tap_ctl[w].head) + mr_load_relaxed(&a->tap_ctl[w].lost);
 	}
 	return true;
-}
-
-static uint32_t draw(struct simt_host *h, uint32_t below)
-{
-	h->draw = h->draw * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(h->draw >> 33) % below;
 }
 
 /* A reload once every worker has the last one: the same parameters, in the other half. */
@@ -194,6 +324,20 @@ static void renew(struct simt_host *h)
 	mr_store_release(&a->host.generation, a->host.generation + 1);
 }
 
+/* Begins or ends a capture once every worker has seen the last word. */
+static void turn_capture(struct simt_host *h)
+{
+	struct simt_arena *a = h->arena;
+
+	for (uint32_t w = 0; w < h->workers; w++)
+		if (mr_load_acquire(&a->ctl[w].tap) != a->host.tap)
+			return;
+	if (MR_TAP_LANE(a->host.tap) != 0)
+		mr_store_release(&a->host.tap, a->host.tap & ~0xffu);
+	else
+		begin_capture(h);
+}
+
 bool simt_host_step(void *argument)
 {
 	struct simt_host *h = argument;
@@ -201,9 +345,16 @@ bool simt_host_step(void *argument)
 	if (h->silent)
 		return finish(h);
 	mr_store_relaxed(&h->arena->host.beat, mr_load_relaxed(&h->arena->host.beat) + 1);
-	if (draw(h, 16) == 0)
+	if (draw(h, 8) == 0)
 		renew(h);
-	if (h->given < SIMT_GIVEN && !mr_ring_full(&h->ring) && draw(h, 2) == 0)
+	if (h->capture == SIMT_CAPTURE_PARTS && draw(h, 2) == 0)
+		turn_capture(h);
+	/* Long enough for idle workers to see more than one change, with slots that nobody took. */
+	if (h->idle == 0 && draw(h, 32) == 0)
+		h->idle = draw(h, 300);
+	if (h->idle > 0)
+		h->idle--;
+	else if (h->given < SIMT_GIVEN && !mr_ring_full(&h->ring) && draw(h, 2) == 0)
 		give(h);
 	else if (h->taken < h->given)
 		(void)take(h);

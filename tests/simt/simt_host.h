@@ -13,6 +13,7 @@
 #include "mr_image.h"
 #include "mr_ring.h"
 #include "mr_stage.h"
+#include "mr_tap.h"
 
 #define SIMT_SLOTS 4u
 #define SIMT_BATCH 40u
@@ -22,7 +23,9 @@
 #define SIMT_WORKERS 2u
 #define SIMT_TABLE_BYTES 6144u
 #define SIMT_STATE_BYTES 81920u
-#define SIMT_GIVEN 7u /* slots a run: the ring is lapped */
+#define SIMT_RECORDS 32u  /* of a worker, for a capture: less than a slot has packets */
+#define SIMT_SNAPLEN 100u /* bytes of a frame in them, at most */
+#define SIMT_GIVEN 7u     /* slots a run: the ring is lapped */
 #define SIMT_FIRST_SEQ (UINT32_MAX - 2)
 
 /* What host and lanes share. */
@@ -37,6 +40,11 @@ struct simt_arena {
 	uint64_t counters_acc[SIMT_WORKERS][MR_COUNTERS_MAX];
 	uint8_t table[MR_STAGE_COUNT][SIMT_TABLE_BYTES] __attribute__((aligned(64)));
 	uint8_t state[MR_CHAIN_MAX][SIMT_STATE_BYTES] __attribute__((aligned(64)));
+	struct mr_tap tap[SIMT_WORKERS];
+	struct mr_tap_ctl tap_ctl[SIMT_WORKERS] __attribute__((aligned(64)));
+	struct mr_tap_order order;
+	uint8_t records[SIMT_WORKERS * SIMT_RECORDS * MR_TAP_STRIDE(SIMT_SNAPLEN)]
+		__attribute__((aligned(64)));
 	struct mr_lane_dev lane;
 	struct mr_worker_map map[SIMT_WORKERS];
 	struct mr_launch launch;
@@ -72,6 +80,13 @@ struct simt_outcome {
 	uint32_t done, left;                /* sum of slots; OR of the workers' enum mr_left */
 };
 
+/* Whether packets are copied for a capture, and when. */
+enum simt_capture {
+	SIMT_CAPTURE_NONE,
+	SIMT_CAPTURE_ALL,  /* from before the first slot on */
+	SIMT_CAPTURE_PARTS /* begun and ended meanwhile */
+};
+
 struct simt_host {
 	struct simt_arena *arena;
 	const struct simt_slot *slots; /* SIMT_GIVEN */
@@ -82,7 +97,13 @@ struct simt_host {
 	bool silent; /* gives nothing and does not beat */
 	struct mr_ring ring;
 	uint32_t given, taken;
+	uint32_t idle; /* steps in which it gives and takes nothing */
 	struct simt_outcome *outcome;
+	enum simt_capture capture;
+	uint32_t copied[SIMT_WORKERS]; /* records of this capture that were looked at */
+	uint32_t wanted;               /* packets that should have been copied */
+	uint32_t found;                /* that were, or were counted as lost */
+	const char *wrong;             /* what a record should not be; NULL: all were right */
 };
 
 /* Lays out the arena for a run; chain and counters are the caller's. With a tx_region other

@@ -411,7 +411,8 @@ static struct mr_lane_dev make_chain(
 	return lane;
 }
 
-static void prepare(const struct mr_lane_dev *lane, uint32_t workers, struct simt_outcome *o)
+static void prepare(const struct mr_lane_dev *lane, uint32_t workers, enum simt_capture capture,
+	struct simt_outcome *o)
 {
 	memset(&arena, 0, sizeof(arena));
 	memset(arena.region, 0xee, sizeof(arena.region));
@@ -424,13 +425,14 @@ static void prepare(const struct mr_lane_dev *lane, uint32_t workers, struct sim
 		.slots = slots,
 		.workers = workers,
 		.outcome = o,
-		.draw = draw(1u << 31)};
+		.draw = draw(1u << 31),
+		.capture = capture};
 	simt_host_init(&host);
 }
 
 static const char *run_lanes(const struct mr_lane_dev *lane, const struct shape *s, uint64_t seed)
 {
-	prepare(lane, s->blocks, &by_lanes);
+	prepare(lane, s->blocks, (enum simt_capture)draw(3), &by_lanes);
 	arena.launch.host_timeout_ns = 1000000000;
 	arena.launch.backoff_ns = 500;
 	host.lanes = true;
@@ -451,7 +453,7 @@ static const char *run_lanes(const struct mr_lane_dev *lane, const struct shape 
 
 static void run_host(const struct mr_lane_dev *lane, const struct shape *s)
 {
-	prepare(lane, s->blocks, &by_host);
+	prepare(lane, s->blocks, SIMT_CAPTURE_NONE, &by_host);
 	simt_host_reference(&host, mr_image_sim.kernels[s->work].entry);
 }
 
@@ -468,6 +470,10 @@ static void compare(const struct mr_lane_dev *lane, const struct shape *s, uint6
 			mr_work_name(s->work), s->blocks, s->threads, (unsigned long long)seed,
 			lane->chain_len == 0 ? "none" : mr_stage_at(lane->chain[0].stage)->name,
 			fault);
+	if (host.wrong != NULL)
+		fail_msg("capture: %s", host.wrong);
+	if (host.capture == SIMT_CAPTURE_ALL)
+		assert_int_equal(host.found, host.wanted);
 	memcpy(region, arena.region, sizeof(region));
 	memcpy(tx_region, arena.tx_region, sizeof(tx_region));
 	memcpy(state, arena.state, sizeof(state));
@@ -718,7 +724,7 @@ static void workers_leave_by_themselves_when_the_host_is_silent(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 4; i++) {
-		prepare(&lane, shapes[i].blocks, &by_lanes);
+		prepare(&lane, shapes[i].blocks, SIMT_CAPTURE_NONE, &by_lanes);
 		host.silent = true;
 		arena.launch.host_timeout_ns = 200000;
 		arena.launch.backoff_ns = 5000;

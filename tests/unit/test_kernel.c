@@ -19,6 +19,7 @@
 #include "mr_image.h"
 #include "mr_ring.h"
 #include "mr_stage.h"
+#include "mr_tap.h"
 
 #define SLOTS 4u
 #define BATCH 16u
@@ -40,6 +41,10 @@ struct world {
 	struct mr_sim_orders orders[4];
 	pthread_t thread[4];
 	const char *kernel;
+	struct mr_tap tap[4];
+	struct mr_tap_order order;
+	struct mr_tap_ctl tap_ctl[4];
+	uint8_t *records;
 };
 
 static uint64_t address(const void *p)
@@ -74,7 +79,9 @@ static int setup(void **state)
 		.batch = BATCH,
 		.workers = 1,
 		.tx_count = 1,
-		.first_seq = UINT32_MAX - 2};
+		.first_seq = UINT32_MAX - 2,
+		.tap = address(w->tap),
+		.tap_order = address(&w->order)};
 	for (uint32_t i = 0; i < 4; i++)
 		w->map[i] = (struct mr_worker_map){.lane = 0, .worker = i};
 	w->launch = (struct mr_launch){.lanes = address(&w->lane),
@@ -97,6 +104,7 @@ static int teardown(void **state)
 	free(w->memory);
 	free(w->in);
 	free(w->out);
+	free(w->records);
 	free(w);
 	return 0;
 }
@@ -512,6 +520,189 @@ static void a_reload_is_taken_between_slots_by_busy_and_idle_workers(void **stat
 	stop(w);
 }
 
+/* Has the lane captured: records of a worker, bytes of a frame, and a filter. */
+static void capture(struct world *w, uint32_t records, uint32_t snaplen,
+	const struct mr_bpf *program, uint32_t count)
+{
+	const uint32_t stride = MR_TAP_STRIDE(snaplen);
+
+	w->records = realloc(w->records, 4 * records * stride);
+	memset(w->records, 0xee, 4 * records * stride);
+	w->order = (struct mr_tap_order){.ctl = address(w->tap_ctl),
+		.records = address(w->records),
+		.mask = records - 1,
+		.stride = stride,
+		.snaplen = snaplen,
+		.count = count};
+	memset(w->tap_ctl, 0, sizeof(w->tap_ctl));
+	for (uint32_t i = 0; i < count; i++)
+		w->order.program[i] = program[i];
+	mr_store_release(&w->host.tap, (w->host.tap & ~0xffu) + MR_TAP_NEXT + 1);
+}
+
+static void capture_seen(struct world *w, uint32_t tap)
+{
+	for (uint32_t i = 0; i < w->lane.workers; i++)
+		while (mr_load_acquire(&w->ctl[i].tap) != tap)
+			usleep(10);
+}
+
+static const struct mr_tap_record *record(const struct world *w, uint32_t worker, uint32_t number)
+{
+	return (const struct mr_tap_record *)(w->records +
+		(worker * (w->order.mask + 1) + (number & w->order.mask)) *
+			(size_t)w->order.stride);
+}
+
+/* The bytes that lie behind it: as they were, and as the chain left them. */
+static const uint8_t *before(const struct mr_tap_record *r)
+{
+	return (const uint8_t *)(r + 1) + r->in.head % 16;
+}
+
+static const uint8_t *after(const struct world *w, const struct mr_tap_record *r)
+{
+	return (const uint8_t *)(r + 1) + MR_TAP_AREA(w->order.snaplen) + r->out.head % 16;
+}
+
+static void packets_are_copied_before_and_after_the_chain(void **state)
+{
+	static const char *const kernel[] = {"mr_kernel_thread", "mr_kernel_warp"};
+	struct world *w = *state;
+
+	stage(w, MR_STAGE_l2swap, 0);
+	stage(w, MR_STAGE_drop, MR_REASON_policy);
+	for (uint32_t k = 0; k < 2; k++) {
+		struct mr_desc_in d[4] = {
+			make(w, 1, 60), make(w, 2, 13), make(w, 3, 33), make(w, 4, 1514)};
+		uint32_t number = w->ring.head, n = 0;
+		const struct mr_desc_out *out;
+
+		d[3].head = 131;
+		for (uint32_t i = 0; i < 1514; i++)
+			frame_at(w, d[3])[i] = (uint8_t)(i * 7 + 4);
+		w->kernel = kernel[k];
+		w->host.exit = 0;
+		w->lane.first_seq = number;
+		capture(w, 4, 40, NULL, 0);
+		start(w);
+		give(w, d, 4);
+		out = take(w);
+		assert_int_equal(mr_load_acquire(&w->tap_ctl[0].head), 4);
+		assert_int_equal(w->tap_ctl[0].lost, 0);
+		stop(w);
+		for (uint32_t i = 0; i < 4; i++) {
+			const struct mr_tap_record *r = record(w, 0, n);
+			uint32_t kept = d[i].length < 40 ? d[i].length : 40;
+
+			n++;
+			assert_int_equal(r->packet >> 32, number);
+			assert_int_equal((uint32_t)r->packet, i);
+			assert_in_range(r->time_ns, 1, mr_clock_ns());
+			assert_memory_equal(&r->in, &d[i], sizeof(d[i]));
+			assert_memory_equal(&r->out, &out[i], sizeof(out[i]));
+			assert_int_equal(r->out.arg, i == 1 ? MR_REASON_runt : MR_REASON_policy);
+			for (uint32_t at = 0; at < kept; at++) {
+				/* A runt does not get to the chain. */
+				uint32_t from = i == 1 || at >= 12 ? at : at < 6 ? at + 6 : at - 6;
+
+				assert_int_equal(before(r)[at], (uint8_t)(at * 7 + i + 1));
+				assert_int_equal(after(w, r)[at], (uint8_t)(from * 7 + i + 1));
+			}
+			/* Nothing beyond what was asked for, but to the next multiple of 16. */
+			for (uint32_t at = (r->in.head % 16 + kept + 15) / 16 * 16;
+				at < MR_TAP_AREA(40); at++)
+				assert_int_equal(((const uint8_t *)(r + 1))[at], 0xee);
+		}
+	}
+}
+
+/* Of frames of 60 to 75 bytes, those longer than 70. */
+static void a_filter_says_which_packets_are_copied(void **state)
+{
+	static const struct mr_bpf longer[] = {{MR_BPF_LD | MR_BPF_LEN, 0, 0, 0},
+		{MR_BPF_ST, 0, 0, 3}, {MR_BPF_LDX | MR_BPF_MEM, 0, 0, 3},
+		{MR_BPF_MISC | MR_BPF_TXA, 0, 0, 0}, {MR_BPF_JMP | MR_BPF_JGT, 0, 1, 70},
+		{MR_BPF_RET, 0, 0, 1}, {MR_BPF_RET, 0, 0, 0}};
+	struct mr_desc_in d[BATCH];
+	struct world *w = *state;
+
+	assert_int_equal(mr_bpf_check(longer, MR_ARRAY_LEN(longer), NULL), 0);
+	for (uint32_t i = 0; i < BATCH; i++)
+		d[i] = make(w, i, 60 + i);
+	capture(w, 16, 64, longer, MR_ARRAY_LEN(longer));
+	start(w);
+	give(w, d, BATCH);
+	(void)take(w);
+	stop(w);
+	assert_int_equal(w->tap_ctl[0].head, 5);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(record(w, 0, i)->in.length, 71 + i);
+}
+
+/* All packets come back, and each copy is there or counted, over many laps. */
+static void a_full_tap_loses_copies_and_no_packets(void **state)
+{
+	struct world *w = *state;
+	uint32_t given = 0, taken = 0, copied[2] = {0, 0}, lost = 0;
+
+	w->lane.workers = 2;
+	stage(w, MR_STAGE_forward, 0);
+	capture(w, 4, 16, NULL, 0);
+	start(w);
+	for (uint32_t turn = 0; turn < 200; turn++) {
+		struct mr_desc_in d[3] = {make(w, 1, 60), make(w, 2, 60), make(w, 3, 60)};
+
+		for (uint32_t i = 0; i < 3; i++)
+			d[i].length = (uint16_t)(60 + (given + i) % 1000);
+		give(w, d, 3);
+		assert_int_equal(take(w)->length, 60 + given % 1000);
+		given += 3;
+		for (uint32_t k = 0; k < 2 && turn % 3 == 0; k++) {
+			uint32_t head = mr_load_acquire(&w->tap_ctl[k].head);
+
+			assert_in_range(head - copied[k], 0, 4);
+			for (; copied[k] != head; copied[k]++, taken++)
+				assert_int_equal(record(w, k, copied[k])->in.length,
+					record(w, k, copied[k])->out.length);
+			mr_store_release(&w->tap_ctl[k].tail, head);
+		}
+	}
+	stop(w);
+	for (uint32_t k = 0; k < 2; k++) {
+		taken += w->tap_ctl[k].head - copied[k];
+		lost += w->tap_ctl[k].lost;
+	}
+	assert_true(lost > 0);
+	assert_int_equal(taken + lost, given);
+}
+
+static void a_capture_ends_and_another_begins_anew(void **state)
+{
+	struct world *w = *state;
+	struct mr_desc_in d = make(w, 0, 60);
+
+	stage(w, MR_STAGE_forward, 0);
+	start(w);
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		capture(w, 4, 16 + 16 * turn, NULL, 0);
+		capture_seen(w, w->host.tap);
+		give(w, &d, 1);
+		(void)take(w);
+		/* Another lane's. */
+		mr_store_release(&w->host.tap, w->host.tap + 1);
+		capture_seen(w, w->host.tap);
+		give(w, &d, 1);
+		(void)take(w);
+		mr_store_release(&w->host.tap, w->host.tap & ~0xffu);
+		capture_seen(w, w->host.tap);
+		give(w, &d, 1);
+		(void)take(w);
+		assert_int_equal(w->tap_ctl[0].head, 1);
+	}
+	stop(w);
+}
+
 static void counters_reach_the_host_while_running(void **state)
 {
 	struct world *w = *state;
@@ -547,6 +738,10 @@ int main(void)
 		CASE(workers_say_hello_beat_and_leave_on_the_exit_word),
 		CASE(workers_leave_when_the_host_is_silent),
 		CASE(a_reload_is_taken_between_slots_by_busy_and_idle_workers),
+		CASE(packets_are_copied_before_and_after_the_chain),
+		CASE(a_filter_says_which_packets_are_copied),
+		CASE(a_full_tap_loses_copies_and_no_packets),
+		CASE(a_capture_ends_and_another_begins_anew),
 		CASE(counters_reach_the_host_while_running),
 	};
 

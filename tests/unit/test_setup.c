@@ -35,7 +35,7 @@
 
 static const char *const steps[] = {"instance", "eal", "devices", "regions", "ports", "maps",
 	"proof", "pools", "queues", "start", "readback", "steer", "guard", "launch", "lanes",
-	"serve"};
+	"serve", "capture"};
 
 /* What a child tells. */
 struct outcome {
@@ -103,6 +103,7 @@ WRAP_VOID("steer", mr_port_unsteer, (struct mr_port * p), (p))
 WRAP_VOID("guard", mr_guard_fini, (struct mr_guard * g), (g))
 WRAP("launch", int, mr_gpu_stop, (struct mr_gpu * g, uint32_t ms, struct mr_err *err), (g, ms, err))
 WRAP_VOID("serve", mr_report_unserve, (void), ())
+WRAP_VOID("capture", mr_setup_tap_down, (struct mr_setup * s), (s))
 
 /* Of a child whose lanes' threads seem not to end. */
 static bool lanes_hang;

@@ -12,7 +12,7 @@
 static void every_name_obeys_the_naming_law_and_is_unique(void **state)
 {
 	static const char *const stages[] = {"rx_", "made_", "gpu_", "tx_", "host_", "bus_",
-		"slots_", "ring_", "turns", "busy_"};
+		"slots_", "ring_", "turns", "tap_", "busy_"};
 
 	(void)state;
 	for (size_t i = 0; i < MR_C_COUNT; i++) {

@@ -1,0 +1,384 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""capture: packets of a running instance as pcapng, before and after the chain.
+
+The lane is flooded with one capture over and over, so that every frame is known and the ring
+of copies is full as soon as nobody takes any. pcapng is read here byte by byte, and by tcpdump.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+from harness import (
+    CLEAN, FAILURE, PATIENCE, USAGE, WAIT_S, Instance, Skipped, case, check, check_equal, check_frames, config, lane,
+    main, swapped,
+)  # fmt: skip
+
+OTHER = "net_null1,size=64,copy=0"
+BEFORE, AFTER = 0, 1
+
+
+def ipv4(protocol, l4, number, src=1, dst=2):
+    head = struct.pack(">BBHHHBBHII", 0x45, 0, 20 + len(l4), number, 0, 64, protocol, 0, 0x0A000000 + src, 0x0A000000 + dst)
+    total = sum(struct.unpack(">10H", head))
+    total = (total & 0xFFFF) + (total >> 16)
+    return head[:10] + struct.pack(">H", ~total & 0xFFFF) + head[12:] + l4
+
+
+def ipv6(protocol, l4, number):
+    return struct.pack(">IHBB", 0x60000000, len(l4), protocol, 64) + (0xFD << 120 | 1).to_bytes(16, "big") + (
+        0xFD << 120 | 2 + number % 2).to_bytes(16, "big") + l4
+
+
+def ports(number, length=8, extra=b""):
+    return struct.pack(">HHHH", 53 if number % 3 == 0 else 1000 + number, (80, 53, 443)[number % 3], length, 0) + extra
+
+
+def frame(number):
+    """Each is another one; most kinds come with most numbers."""
+    data = bytes((number * 7 + i) % 256 for i in range(16 + number * 19 % 900))
+    tcp = ports(number)[:4] + struct.pack(">IIBBHHH", number, 0, 0x50, (2, 16, 17)[number % 3], 100, 0, 0)
+    kind = (
+        (0x0800, ipv4(17, ports(number, 8 + len(data), data), number, 1 + number % 4)),
+        (0x0800, ipv4(6, tcp + data, number, 1, 2 + number % 3)),
+        (0x86DD, ipv6(17, ports(number, 8 + len(data), data), number)),
+        (0x0800, ipv4(1, struct.pack(">BBHHH", 8 if number % 2 else 0, 0, 0, 1, number) + data, number)),
+        (0x0806, struct.pack(">HHBBH", 1, 0x800, 6, 4, 1) + bytes(6) + b"\x0a\0\0\1" + bytes(6) + b"\x0a\0\0\2" + bytes([number] * 18)),
+        (0x86DD, ipv6(6, tcp + data, number)),
+        (0x88CC, bytes([number]) * 50),
+    )[number % 7]
+    tag = struct.pack(">HH", 0x8100, 7 + number % 3) if number % 4 == 3 else b""
+    to = b"\xff" * 6 if number % 5 == 0 else b"\x02\0\0\0\0" + bytes([number % 3])
+    return to + b"\x02\0\0\0\1\1" + tag + struct.pack(">H", kind[0]) + kind[1]
+
+
+FRAMES = [frame(n) for n in range(64)]
+
+
+def flood(s, stages=("l2swap",), frames=FRAMES, **keys):
+    s.pcap("in.pcap", frames)
+    cfg = config({"p0": "net_pcap0,rx_pcap=in.pcap,infinite_rx=1", "p1": OTHER}, [lane("l0", "p0", "p1", stages, **keys)])
+    return s.start(cfg).until_running()
+
+
+def capture(s, run, *args, file="out.pcapng", prefix=()):
+    """A capture that ends by itself."""
+    return s.command("capture", "l0", "--name", run.name, "-w", file, *args, prefix=prefix)
+
+
+def begin(s, run, *args, file="out.pcapng"):
+    """One that goes on; returns once there is a file with something in it."""
+    client = Instance(s, [s.millrace, "capture", "l0", "--name", run.name, "-w", file, *args])
+    end = time.monotonic() + WAIT_S
+    while not (s.path / file).exists() or (s.path / file).stat().st_size == 0:
+        check(client.process.poll() is None, f"ended at once: {client.stderr()}")
+        check(time.monotonic() < end, "no file comes")
+        time.sleep(0.02)
+    return client
+
+
+def stopped(run):
+    run.signal()
+    return run.wait(reason="signal")
+
+
+def options(raw, at, end):
+    found = {}
+    while at + 4 <= end:
+        code, length = struct.unpack_from("<HH", raw, at)
+        if code == 0:
+            break
+        found[code] = raw[at + 4 : at + 4 + length]
+        at += 4 + (length + 3) // 4 * 4
+    return found
+
+
+def read(path):
+    """Packets as (interface, time, bytes, length, options), and the statistics' options."""
+    raw, at, interfaces, packets, statistics = path.read_bytes(), 0, [], [], []
+    check_equal(struct.unpack_from("<IIIHH", raw), (0x0A0D0D0A, *struct.unpack_from("<I", raw, 4), 0x1A2B3C4D, 1, 0), "section")
+    while at < len(raw):
+        kind, bytes_ = struct.unpack_from("<II", raw, at)
+        check(bytes_ % 4 == 0 and at + bytes_ <= len(raw), f"a block of {bytes_} bytes at {at} of {len(raw)}")
+        check_equal(struct.unpack_from("<I", raw, at + bytes_ - 4)[0], bytes_, "the length at a block's end")
+        end = at + bytes_ - 4
+        if kind == 1:
+            interfaces.append((struct.unpack_from("<H", raw, at + 8)[0], options(raw, at + 16, end)))
+        elif kind == 6:
+            interface, high, low, kept, length = struct.unpack_from("<IIIII", raw, at + 8)
+            data = raw[at + 28 : at + 28 + kept]
+            packets.append((interface, high << 32 | low, data, length, options(raw, at + 28 + (kept + 3) // 4 * 4, end)))
+        elif kind == 5:
+            statistics.append((struct.unpack_from("<I", raw, at + 8)[0], options(raw, at + 20, end)))
+        at += bytes_
+    check_equal([(link, o[2], o[9]) for link, o in interfaces], [(1, b"l0 before", b"\x09"), (1, b"l0 after", b"\x09")], "interfaces")
+    return packets, statistics
+
+
+def sides(packets):
+    """What went in and what came out, a packet of one for each of the other."""
+    before, after = packets[0::2], packets[1::2]
+    check(all(p[0] == BEFORE for p in before) and all(p[0] == AFTER for p in after), "the interfaces do not take turns")
+    check_equal([p[4][5] for p in before], [p[4][5] for p in after], "ids of packets before and after")
+    return before, after
+
+
+def check_follow(got, wanted, what):
+    """That frames are wanted ones in turn, from any of them on."""
+    check(got, f"{what}: there are none")
+    check(got[0] in wanted, f"{what}: the first frame is none of those that were sent")
+    first = wanted.index(got[0])
+    check_frames(got, [wanted[(first + i) % len(wanted)] for i in range(len(got))], what)
+
+
+def comment(packet):
+    return dict(word.split("=", 1) for word in packet[4][1].decode().split())
+
+
+@case
+def frames_before_and_after_the_chain_are_those_that_came_and_left_on_every_path(s):
+    for keys in ({"path": "direct"}, {"path": "pinned"}, {"path": "staged"}, {"path": "direct", "tx_path": ["pinned"]}):
+        run = flood(s, **keys)
+        start = time.time()
+        r = capture(s, run, "-c", "500")
+        check_equal(r.status, CLEAN, f"{keys}: {r.told()}")
+        check("500 packets, " in r.stderr, r.told())
+        packets, statistics = read(s.path / "out.pcapng")
+        before, after = sides(packets)
+        check_equal(len(before), 500, "packets")
+        check_follow([p[2] for p in before], FRAMES, f"{keys}: before")
+        check_frames([p[2] for p in after], [swapped(p[2]) for p in before], f"{keys}: after")
+        check(all(len(p[2]) == p[3] for p in packets), "a frame was cut")
+        times = [p[1] / 1e9 for p in packets]
+        check(times == sorted(times) and start - 1 < times[0] and times[-1] < time.time() + 1, f"times {times[0]}, {times[-1]}")
+        check_equal(comment(before[0]), {"lane": "l0", "when": "before", "verdict": "tx", "port": "p1"}, "comment")
+        check_equal(comment(after[0]), {"lane": "l0", "when": "after", "verdict": "tx", "port": "p1"}, "comment")
+        check_equal([i for i, _ in statistics], [BEFORE, AFTER, BEFORE, AFTER], "statistics")
+        check(struct.unpack("<Q", statistics[-1][1][4])[0] >= 500, f"received: {statistics[-1]}")
+        check_equal(stopped(run).drops(), {}, f"{keys}: drops")
+
+
+@case
+def several_workers_lose_no_packet_of_the_first_ones(s):
+    run = flood(s, workers=3)
+    check_equal(capture(s, run, "-c", "400").status, CLEAN, "capture")
+    before, after = sides(read(s.path / "out.pcapng")[0])
+    numbers = sorted(struct.unpack("<Q", p[4][5])[0] for p in before)
+    check_equal(len(set(numbers)), 400, "packets")
+    check(set(p[2] for p in before) <= set(FRAMES), "a frame that was not sent")
+    check_frames([p[2] for p in after], [swapped(p[2]) for p in before], "after")
+    stopped(run)
+
+
+@case
+def frames_are_cut_to_what_is_asked_for(s):
+    run = flood(s)
+    for snaplen in (1, 33, 64):
+        check_equal(capture(s, run, "-c", "100", "-s", str(snaplen)).status, CLEAN, f"-s {snaplen}")
+        for interface, _, data, length, _ in read(s.path / "out.pcapng")[0]:
+            wanted = [f if interface == BEFORE else swapped(f) for f in FRAMES]
+            check((data, length) in [(w[:snaplen], len(w)) for w in wanted], f"-s {snaplen}: {data} of {length}")
+    stopped(run)
+
+
+@case
+def a_verdict_chooses_packets_and_the_reason_and_counters_are_told(s):
+    s.write("rules.txt", "deny proto udp\npermit\n")
+    run = flood(s, [{"use": "filter", "params": {"rules": "rules.txt"}}])
+    for verdict in ("drop", "tx"):
+        r = capture(s, run, "-c", "60", "--verdict", verdict)
+        check_equal(r.status, CLEAN, r.told())
+        packets, statistics = read(s.path / "out.pcapng")
+        check_equal(len(packets), 120, verdict)
+        for p in packets:
+            udp = p[2][12:14] == b"\x08\0" and p[2][23] == 17 or p[2][12:14] == b"\x86\xdd" and p[2][20] == 17
+            check("drop" == verdict or not udp, f"{verdict}: {p}")
+            told = comment(p)
+            check_equal((told["verdict"], told.get("reason")), (verdict, "policy" if verdict == "drop" else None), "told")
+        counters = dict(word.split("=") for word in statistics[-1][1][1].decode().split())
+        check(int(counters["filter[0].denied"]) > 0, f"counters: {counters}")
+    r = capture(s, run, "--verdict", "nonsense")
+    check_equal(r.status, USAGE, r.told())
+    stopped(run)
+
+
+EXPRESSIONS = [
+    "ip", "ip6", "arp", "tcp", "udp", "icmp", "not ip", "vlan", "vlan 7", "vlan and ip", "port 53", "tcp port 80",
+    "udp dst port 443", "portrange 1000-1030", "host 10.0.0.1", "src host 10.0.0.2", "dst net 10.0.0.0/30", "ip6 host fd00::2",
+    "ip6 and tcp", "ether broadcast", "ether multicast", "ether dst 02:00:00:00:00:01", "ether proto 0x88cc", "greater 400",
+    "less 100", "len >= 100 and len <= 300", "tcp[tcpflags] & tcp-syn != 0", "icmp[icmptype] = icmp-echo", "ip[8] = 64",
+    "ip[2:2] - ((ip[0] & 0xf) << 2) > 200", "ip proto 1 or arp", "not (udp or tcp)", "ip[4:2] % 3 = 1", "udp and not port 53",
+    "ether[len - 1] > 127", "ip and (tcp port 80 or udp port 53) and greater 70",
+]  # fmt: skip
+
+
+@case
+def filters_choose_what_tcpdump_chooses(s):
+    if shutil.which("tcpdump") is None:
+        raise Skipped("tcpdump is not installed")
+    run = flood(s)
+    check(len(EXPRESSIONS) >= 30, "too few")
+    for expression in EXPRESSIONS:
+        subprocess.run(["tcpdump", "-r", s.path / "in.pcap", "-w", s.path / "theirs.pcap", expression], check=True,
+                       stderr=subprocess.DEVNULL)  # fmt: skip
+        wanted = s.frames("theirs.pcap")
+        check(0 < len(wanted) < len(FRAMES), f"{expression}: {len(wanted)} frames tell nothing")
+        r = capture(s, run, "-c", str(2 * len(wanted) + 1), "--filter", expression)
+        check_equal(r.status, CLEAN, f"{expression}: {r.told()}")
+        before, after = sides(read(s.path / "out.pcapng")[0])
+        check_follow([p[2] for p in before], wanted, expression)
+        check_frames([p[2] for p in after], [swapped(p[2]) for p in before], expression)
+    for bad in ("nonsense and", "inbound"):
+        r = capture(s, run, "-c", "1", "--filter", bad)
+        check(r.status == USAGE and "--filter" in r.stderr, r.told())
+    stopped(run)
+
+
+@case
+def it_pipes_into_tools_that_read_pcapng(s):
+    run = flood(s)
+    tools = [t for t in (["tcpdump", "-nn", "-r", "-"], ["tshark", "-r", "-"]) if shutil.which(t[0])]
+    if not tools:
+        raise Skipped("neither tcpdump nor tshark is installed")
+    for tool in tools:
+        client = subprocess.Popen([s.millrace, "capture", "l0", "--name", run.name, "-c", "50", "-w", "-"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=s.env)  # fmt: skip
+        told = subprocess.run(tool, stdin=client.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+        client.stdout.close()
+        check_equal(client.wait(), CLEAN, f"{client.stderr.read()}")
+        lines = [l for l in told.stdout.splitlines() if re.match(r"\s*\d", l)]
+        check_equal(len(lines), 100, f"lines of {tool[0]}: {told.stdout[:500]}")
+    stopped(run)
+
+
+@case
+def a_full_ring_loses_copies_and_no_packets(s):
+    run = flood(s, ["forward"])
+    os.mkfifo(s.path / "fifo")
+    client = Instance(s, [s.millrace, "capture", "l0", "--name", run.name, "-w", "fifo"])
+    with open(s.path / "fifo", "rb") as reader:
+        end = time.monotonic() + WAIT_S
+        while True:  # nobody reads
+            told = s.command("stats", "--name", run.name, "--prometheus").stdout
+            if int(re.search(r"^millrace_tap_lost_total\{[^}]*\} (\d+)", told, re.M)[1]) > 1000:
+                break
+            check(time.monotonic() < end, "nothing was lost")
+            time.sleep(0.05)
+        client.signal(signal.SIGINT)
+        (s.path / "out.pcapng").write_bytes(reader.read())
+    r = client.ended()
+    check_equal(r.status, CLEAN, r.told())
+    packets, statistics = read(s.path / "out.pcapng")
+    check(struct.unpack("<Q", statistics[-1][1][5])[0] > 1000, f"statistics: {statistics[-1]}")
+    check(re.search(r"\d+ packets, \d{4,} copies lost", r.stderr), r.told())
+    before, _ = sides(packets)
+    check(set(p[2] for p in before) <= set(FRAMES), "a frame that was not sent")
+    check_equal(stopped(run).drops(), {}, "drops")
+
+
+@case
+def an_interrupt_ends_it_whole_and_another_may_follow(s):
+    run = flood(s)
+    for _ in range(3):
+        client = begin(s, run, "-s", "64")
+        client.signal(signal.SIGINT)
+        r = client.ended()
+        check_equal(r.status, CLEAN, r.told())
+        check_equal(len(read(s.path / "out.pcapng")[1]), 4, "statistics")
+        (s.path / "out.pcapng").unlink()
+    stopped(run)
+
+
+@case
+def a_second_client_is_refused_and_one_that_dies_leaves_room(s):
+    run = flood(s)
+    client = begin(s, run)
+    for _ in range(3):
+        r = capture(s, run, file="second.pcapng")
+        check(r.status == FAILURE and "captured already" in r.stderr, r.told())
+        check(not (s.path / "second.pcapng").exists(), "it made a file")
+    client.process.kill()
+    client.ended()
+    end = time.monotonic() + WAIT_S
+    while capture(s, run, "-c", "1").status != CLEAN:
+        check(time.monotonic() < end, "refused for ever")
+        time.sleep(0.05)
+    stopped(run)
+
+
+@case
+def an_instance_that_stops_ends_the_capture_whole(s):
+    for _ in range(3):
+        run = flood(s)
+        client = begin(s, run)
+        check_equal(stopped(run).drops(), {}, "drops")
+        r = client.ended()
+        check(r.status == CLEAN and "the instance stops" in r.stderr, r.told())
+        packets, statistics = read(s.path / "out.pcapng")
+        check_equal(len(statistics), 4, "statistics")
+        sides(packets)
+        (s.path / "out.pcapng").unlink()
+    run = flood(s)
+    client = begin(s, run)
+    run.process.kill()
+    run.ended()
+    r = client.ended()
+    check(r.status == FAILURE and "in the middle" in r.stderr, r.told())
+    read(s.path / "out.pcapng")
+
+
+@case
+def a_client_that_does_not_read_holds_up_no_stop(s):
+    run = flood(s)
+    client = begin(s, run, "-s", "64")
+    client.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.3)
+    started = time.monotonic()
+    check_equal(stopped(run).drops(), {}, "drops")
+    check(time.monotonic() - started < 10 * PATIENCE, "the stop waits for the client")
+    client.process.kill()
+    client.process.send_signal(signal.SIGCONT)
+    client.ended()
+
+
+@case
+def a_full_disk_ends_it_and_what_was_written_can_be_read(s):
+    run = flood(s)
+    r = capture(s, run, file="/dev/full")
+    check(r.status == FAILURE and "/dev/full" in r.stderr and "No space left" in r.stderr, r.told())
+    r = capture(s, run, prefix=["prlimit", "--fsize=100000"])
+    check(r.status == FAILURE and "out.pcapng" in r.stderr and "File too large" in r.stderr, r.told())
+    packets, _ = read(s.path / "out.pcapng")
+    check_follow([p[2] for p in sides(packets[: len(packets) // 2 * 2])[0]], FRAMES, "what was written")
+    r = capture(s, run, file="no/such/folder")
+    check(r.status == FAILURE and "no/such/folder" in r.stderr, r.told())
+    check_equal(capture(s, run, "-c", "1").status, CLEAN, "capture")
+    stopped(run)
+
+
+@case
+def what_there_is_not_is_refused_with_a_sentence(s):
+    run = flood(s)
+    r = s.command("capture", "l7", "--name", run.name, "-w", "x")
+    check(r.status == FAILURE and "has no lane 'l7'" in r.stderr, r.told())
+    check(not (s.path / "x").exists(), "it made a file")
+    r = s.command("capture", "l0", "--name", "nobody", "-w", "x")
+    check(r.status == FAILURE and "'nobody'" in r.stderr, r.told())
+    for args in (["-c", "0"], ["-c", "x"], ["-s", "65536"], ["-s", "-1"]):
+        r = capture(s, run, *args)
+        check(r.status == USAGE and args[1] in r.stderr, r.told())
+    for args in (["capture"], ["capture", "l0"], ["capture", "l0", "l1", "-w", "x"]):
+        check_equal(s.command(*args).status, USAGE, f"{args}")
+    told = json.loads(s.command("stats", "--json", "--name", run.name).stdout)
+    check_equal(told["lanes"][0]["name"], "l0", "stats")
+    stopped(run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
