@@ -760,10 +760,9 @@ MR_HD uint32_t mr_kernel_slot_order(const struct mr_worker *w, const struct mr_b
 			if (!mr_kernel_leaves(&v))
 				to = MR_KERNEL_STAYS;
 		}
-		if (lane->tx_region != 0) {
-			mr_kernel_warp_sync();
+		/* Each step of the chain has ordered what its threads wrote. */
+		if (lane->tx_region != 0)
 			mr_kernel_copy_each(lane, b, from, to, place);
-		}
 	}
 	return changed;
 }
