@@ -42,7 +42,8 @@
 #include "mr_result.h"
 #include "mr_window.h"
 
-#define MR_UNPACK_SCAN 256u /* streams that a blank buffer looks through */
+#define MR_UNPACK_SCAN 256u       /* streams that a blank buffer looks through, */
+#define MR_UNPACK_SCAN_LAST 4096u /* and one of the last ticks */
 #define MR_UNPACK_NUMBERS 19u
 #define MR_UNPACK_RECORD (MR_RESULT_STREAM + 8 * MR_UNPACK_NUMBERS) /* without bins */
 #define MR_UNPACK_BINS_FEW 64u
@@ -89,10 +90,12 @@ struct mr_unpack_state {
 	struct mr_window_setting setting; /* that was last */
 	uint32_t setting_number;
 	uint32_t channels;
-	uint32_t cursor; /* stream that a tick looks at next */
-	uint32_t last;   /* 1: the last ticks have begun, which go through all once */
-	uint32_t number; /* of the next result */
-	uint32_t lost;   /* records of windows that were lost */
+	uint32_t cursor;    /* stream that a tick looks at next */
+	uint32_t last;      /* 1: the last ticks have begun, which go through all once */
+	uint32_t number;    /* of the next result */
+	uint32_t lost;      /* records of windows that were lost */
+	uint32_t scan_left; /* streams that this tick has not looked at */
+	uint64_t scan_ns;   /* when that was */
 	/* Events of mr_track.h are not told. */
 	struct mr_track_queue queue;
 	struct mr_track_event event;
@@ -490,26 +493,37 @@ MR_HD enum mr_flow mr_unpack_tell(
 	return mr_send(v, p->to.port);
 }
 
+/* How many streams a blank buffer looks at: of those of one tick each is looked at once. */
+MR_HD uint32_t mr_unpack_share(const struct mr_ctx *ctx, struct mr_unpack_state *st)
+{
+	uint32_t most = MR_UNPACK_SCAN;
+
+	if (ctx->tick == MR_TICK_LAST)
+		return MR_UNPACK_SCAN_LAST;
+	if (st->scan_ns != ctx->now_ns || ctx->now_ns == 0)
+		st->scan_left = st->streams.used;
+	st->scan_ns = ctx->now_ns;
+	most = st->scan_left < most ? st->scan_left : most;
+	st->scan_left -= most;
+	return most;
+}
+
 /* Looks through streams for windows that are too old; on the last ticks, once through all. */
 MR_HD void mr_unpack_scan(const struct mr_ctx *ctx, struct mr_unpack_state *st)
 {
 	const struct mr_unpack_params *p = (const struct mr_unpack_params *)ctx->params;
 	struct mr_window_books b = mr_unpack_books(ctx, st);
 	const int last = ctx->tick == MR_TICK_LAST;
-	uint32_t left = st->streams.used;
 
 	if (last && !st->last) {
 		st->last = 1;
 		st->cursor = 0;
 	}
-	if (!last && left > MR_UNPACK_SCAN)
-		left = MR_UNPACK_SCAN;
-	for (; left != 0; left--) {
-		if (st->cursor >= st->streams.used) {
-			if (last)
-				break;
+	for (uint32_t left = mr_unpack_share(ctx, st); left != 0; left--) {
+		if (!last && st->cursor >= st->streams.used)
 			st->cursor = 0;
-		}
+		if (st->cursor >= st->streams.used)
+			break;
 		mr_window_age(&b,
 			(struct mr_window_stream *)mr_streams_at(
 				&st->streams, mr_unpack_streams(st), st->cursor++),
@@ -579,7 +593,12 @@ MR_HD enum mr_flow mr_unpack_turn(
 			mr_unpack_scan(ctx, st);
 		mr_group_sync(ctx);
 	}
-	return mr_unpack_tell(ctx, st, v) == MR_STOP || row != NULL ? MR_STOP : MR_NEXT;
+	if (mr_unpack_tell(ctx, st, v) == MR_STOP || row != NULL)
+		return MR_STOP;
+	/* Taken, so that the lane asks again: there are streams yet that were not looked at. */
+	if (ctx->tick == MR_TICK_LAST && st->cursor < st->streams.used)
+		return mr_drop(v, MR_REASON_consumed);
+	return MR_NEXT;
 }
 
 MR_HD enum mr_flow mr_stage_unpack(const struct mr_ctx *ctx, struct mr_view *v)

@@ -258,7 +258,7 @@ MR_HD void mr_window_close(
 	s->late = 0;
 	s->duplicate = 0;
 	s->open[i] = 0;
-	s->track.head.dirty = s->open[0] | s->open[1];
+	s->track.head.dirty = (s->open[0] | s->open[1]) != 0 ? MR_STREAM_WAITS : 0;
 	b->pool->closed++;
 	b->pool->incomplete += w->flags & MR_WINDOW_INCOMPLETE;
 	b->pool->aged += (w->flags & MR_WINDOW_AGED) != 0;
@@ -402,7 +402,7 @@ MR_HD struct mr_window *mr_window_open(struct mr_window_books *b, struct mr_wind
 	struct mr_window *w = mr_window_at(b->pool, b->memory, index);
 
 	s->open[s->open[0] != 0] = index;
-	s->track.head.dirty = 1;
+	s->track.head.dirty = MR_STREAM_WAITS;
 	w->key = s->track.head.key;
 	w->kind = s->kind;
 	w->flags = s->kind != MR_WINDOW_HEAP && s->begin == at ? MR_WINDOW_BEGAN : 0;

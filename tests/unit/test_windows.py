@@ -265,6 +265,7 @@ class Stage:
             [self.program], input=b"".join(self.orders) + b"C\n", stdout=subprocess.PIPE, check=True
         ).stdout.decode().splitlines()
         assert len(told) == len(self.asked) + 1, (len(told), len(self.asked))
+        self.lines = told
         results, passed = [], 0
         for order, line in zip(self.asked, told):
             flow, verdict, reason, port, data = (line + " ").split(" ")[:5]
@@ -723,6 +724,23 @@ def without_an_address_nothing_is_told_and_nothing_waits(program):
     assert counters["windows"] == 50 and counters["results_lost"] == 0 and counters["samples"] == 100
 
 
+def all_streams_are_looked_at_in_the_end_a_bounded_number_at_a_time(program):
+    for ticks, last, windows in ((1, 0, 256), (3, 0, 768), (0, 1, 4096), (1, 2, 5000)):
+        stage = Stage(program)
+        for name, value in small(BYTES, streams=5000, results=1):
+            stage.param(name, value)
+        stage.orders.append(b"Z %d\n%sS\n" % (len(FORMATS), FORMATS))
+        for stream in range(5000):
+            stage.frame(custom(0, b"", stream=stream))
+        for i in range(ticks + last):
+            stage.tick(last=int(i >= ticks), ns=10**12)
+        _, _, counters = stage.run()
+        assert counters["windows"] == counters["aged"] == windows, counters
+        # A last one that did not see all of them is taken, so that another comes.
+        taken = [line.split()[0] for line in stage.lines[5000:-1]]
+        assert taken == ["0"] * ticks + ["1", "0"][:last], taken
+
+
 def streams_beyond_the_room_are_counted_and_idle_ones_give_way(program):
     stage = Stage(program)
     stage.begin(small(BYTES, streams=2, idle_s=1))
@@ -805,6 +823,7 @@ def main():
         results_wait_and_those_too_many_are_lost_and_counted,
         a_window_that_is_told_in_part_and_lost_counts_what_was_not,
         without_an_address_nothing_is_told_and_nothing_waits,
+        all_streams_are_looked_at_in_the_end_a_bounded_number_at_a_time,
         streams_beyond_the_room_are_counted_and_idle_ones_give_way,
         what_bears_no_samples_is_unknown_and_what_is_invalid_is_filtered,
         packets_cut_or_changed_anywhere_do_no_harm,
