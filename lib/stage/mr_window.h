@@ -6,8 +6,7 @@
  *     packet ─ mr_window_find ─► open window ─► sums (the caller's) ─ mr_window_settle ─┐
  *                  │ duplicate, late                                   complete, passed │
  *                  ▼                                                   mr_window_age    ▼
- *               counts                                                          queue of closed
- * ones
+ *               counts                                                           closed: a queue
  *
  * Which. A packet is of the window of its first sample, whole.
  *
@@ -23,7 +22,8 @@
  * ahead says which is the newest. A window is closed when all that it should bear came, when
  * the packet furthest ahead is two windows on or further, or anywhere else (a clock that was
  * set), when the sender begins anew, or when no packet was added for some time. A packet of a
- * window that is closed, or from in front of the stream's beginning, is late.
+ * window that is closed, or has MR_WINDOW_SAMPLES_MAX, or from in front of the stream's beginning,
+ * is late.
  *
  * What. A window of numbers should bear them all, or those since the stream began. One of time
  * should bear what lies between its first packet and that of the next window: what is lost at
