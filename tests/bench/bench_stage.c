@@ -433,8 +433,10 @@ static void measure_streams(struct side *w)
 	void *table;
 
 	/* One sender; its checksum is nobody's matter here. */
-	for (uint32_t i = 0; i < FRAMES; i++)
+	for (uint32_t i = 0; i < FRAMES; i++) {
 		put(fresh + i * ROOM + HEAD + 26, 4, 0x0a000001);
+		put(fresh + i * ROOM + HEAD + 34, 4, 1000 << 16 | 9000);
+	}
 	mr_stage_param_defaults(stage, params);
 	set(MR_STAGE_seqtrack, "streams", STREAMS, params);
 	set(MR_STAGE_seqtrack, "events", 16, params);
