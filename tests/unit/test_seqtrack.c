@@ -230,6 +230,10 @@ static void each_packet_is_in_one_counter(void **state)
 	assert_int_equal(mr_get_u8(&w.v, RESULT_AT), MR_TRACK_MISSED);
 	assert_int_equal(number(RESULT_AT, 0), 10);
 	assert_int_equal(number(RESULT_AT, 1), 1);
+	/* Of the totals behind it: received, malformed, filtered. */
+	assert_int_equal(number(RESULT_AT + MR_SEQTRACK_EVENT, 4), 15);
+	assert_int_equal(number(RESULT_AT + MR_SEQTRACK_EVENT, 9), 1);
+	assert_int_equal(number(RESULT_AT + MR_SEQTRACK_EVENT, 11), 1);
 	assert_int_equal(counter(MR_SEQTRACK_MISSING), 1);
 	assert_int_equal(counter(MR_SEQTRACK_GAPS), 1);
 	assert_int_equal(blank(MR_TICK_LAST), MR_NEXT);
@@ -382,6 +386,84 @@ static void streams_beyond_the_room_are_counted_and_idle_ones_give_way(void **st
 	assert_counters();
 }
 
+/* All streams change again and again; none of the new ones inherits anything. */
+static void a_place_that_changes_hands_is_as_new(void **state)
+{
+	(void)state;
+	set("idle_s", "10");
+	begin_with_results("10.0.0.9", "10.0.0.8");
+	for (uint32_t round = 0; round < 200; round++) {
+		for (uint32_t i = 0; i < 4; i++) {
+			packet(1, 4 * round + i, 1000 * round);
+			packet(1, 4 * round + i, 1000 * round + 1);
+		}
+		assert_int_equal(counter(MR_SEQTRACK_OVERFLOW), 0);
+		w.now_ns += 10000 * MS;
+		while (blank(MR_TICK) == MR_STOP)
+			assert_result(4);
+	}
+	assert_int_equal(counter(MR_SEQTRACK_REPLACED), 4 * 199);
+	assert_int_equal(counter(MR_SEQTRACK_PLACED), 8 * 200);
+	assert_int_equal(counter(MR_SEQTRACK_RESTARTS) + counter(MR_SEQTRACK_MISSING), 0);
+	assert_counters();
+}
+
+/* Idle is who sends nothing, not who has nothing to tell. */
+static void a_stream_that_sends_keeps_its_place(void **state)
+{
+	(void)state;
+	set("idle_s", "10");
+	begin_with_results("10.0.0.9", "10.0.0.8");
+	for (uint32_t i = 0; i < 4; i++)
+		packet(1, i, 0);
+	for (uint32_t s = 1; s < 15; s++) {
+		w.now_ns += 1000 * MS;
+		packet(1, 3, s);
+		while (blank(MR_TICK) == MR_STOP)
+			;
+		packet(1, 100, s); /* finds no place until the others are idle */
+		assert_int_equal(counter(MR_SEQTRACK_OVERFLOW), s < 10 ? s : 9);
+	}
+	assert_int_equal(counter(MR_SEQTRACK_REPLACED), 1);
+	assert_int_equal(counter(MR_SEQTRACK_STREAMS), 5);
+	assert_int_equal(counter(MR_SEQTRACK_MISSING), 0);
+}
+
+static void totals_come_no_more_often_than_is_set(void **state)
+{
+	uint32_t told = 0;
+
+	(void)state;
+	begin_with_results("10.0.0.9", "10.0.0.8");
+	for (uint32_t i = 0; i < 100; i++) {
+		packet(1, 1, i);
+		w.now_ns += 100 * MS;
+		told += blank(MR_TICK) == MR_STOP;
+	}
+	assert_in_range(told, 9, 10);
+}
+
+/* The last ticks begin with the first stream, wherever those before them stopped. */
+static void the_last_ticks_begin_at_the_beginning(void **state)
+{
+	(void)state;
+	set("streams", "1000");
+	begin_with_results("10.0.0.9", "10.0.0.8");
+	for (uint32_t i = 0; i < 1000; i++)
+		packet(i, 1, 5);
+	w.now_ns += 1000 * MS;
+	for (uint32_t i = 0; i < 300; i++)
+		blank(MR_TICK);
+	for (uint32_t i = 0; i < 3; i++) { /* and so that it stands elsewhere */
+		packet(0, 1, 6 + i);
+		blank(MR_TICK);
+	}
+	assert_int_equal(blank(MR_TICK_LAST), MR_STOP);
+	assert_result(1);
+	assert_int_equal(number(RESULT_AT, 0), 4);
+	assert_int_equal(blank(MR_TICK_LAST), MR_NEXT);
+}
+
 static void parameters_that_change_later_lay_nothing_out_anew(void **state)
 {
 	(void)state;
@@ -438,6 +520,10 @@ static void ipfix_counts_records_once_it_knows_their_template(void **state)
 	blank(MR_TICK);
 	assert_int_equal(counter(MR_SEQTRACK_MISSING), 4);
 	assert_int_equal(counter(MR_SEQTRACK_UNKNOWN), 1);
+	ipfix(1021, 0, 1);
+	mr_put_be16(&w.v, 42 + 18, 3); /* a set shorter than its header */
+	call(MR_TICK_NOT);
+	assert_int_equal(counter(MR_SEQTRACK_MALFORMED), 1);
 	assert_counters();
 }
 
@@ -550,6 +636,10 @@ int main(void)
 		CASE(events_that_find_no_place_are_counted_and_said),
 		CASE(where_packets_end_their_buffers_bear_results),
 		CASE(streams_beyond_the_room_are_counted_and_idle_ones_give_way),
+		CASE(a_place_that_changes_hands_is_as_new),
+		CASE(a_stream_that_sends_keeps_its_place),
+		CASE(totals_come_no_more_often_than_is_set),
+		CASE(the_last_ticks_begin_at_the_beginning),
 		CASE(parameters_that_change_later_lay_nothing_out_anew),
 		CASE(ipfix_counts_records_once_it_knows_their_template),
 		CASE(a_tick_goes_round_all_streams_in_parts),
