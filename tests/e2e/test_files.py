@@ -150,7 +150,7 @@ def a_full_disk_is_told_with_the_frames_that_it_holds(s):
 @case
 def a_limit_of_file_sizes_is_told_like_a_full_disk(s):
     # What the software device and EAL keep in files fits below the limit, the capture does not.
-    given = [bytes(14) + bytes([i % 251]) * 1400 for i in range(5000)]
+    given = [bytes(14) + bytes([i % 251]) * 1400 for i in range(12000)]
     s.pcap("in.pcap", given)
     small = {"rx_ring": 64, "tx_ring": 64, "device": "net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap"}
     cfg = config(
@@ -160,7 +160,7 @@ def a_limit_of_file_sizes_is_told_like_a_full_disk(s):
         "2MiB",
     )
     r = s.start(cfg, "--idle-exit", "0.5",
-        prefix=["bash", "-c", 'ulimit -f 6000; exec "$@"', "sh"]).wait(FAILURE)  # fmt: skip
+        prefix=["bash", "-c", 'ulimit -f 12000; exec "$@"', "sh"]).wait(FAILURE)  # fmt: skip
     ends_with_sentence(s, r, ["tx_pcap 'out.pcap'", f"of the {len(given)} frames"])
 
 

@@ -418,7 +418,7 @@ static void a_stream_that_sends_keeps_its_place(void **state)
 		packet(1, i, 0);
 	for (uint32_t s = 1; s < 15; s++) {
 		w.now_ns += 1000 * MS;
-		packet(1, 3, s);
+		packet(1, 0, s); /* whose place is the first that is looked at */
 		while (blank(MR_TICK) == MR_STOP)
 			;
 		packet(1, 100, s); /* finds no place until the others are idle */
