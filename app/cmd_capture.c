@@ -261,7 +261,7 @@ static bool receive(struct capture *c)
 static int run(struct capture *c, const char *name)
 {
 	struct mr_err err = {0};
-	bool whole;
+	bool whole, all;
 
 	if (mr_tap_open(name, &c->want, &c->in, &err) < 0) {
 		fprintf(stderr, "millrace: %s\n", err.msg);
@@ -274,9 +274,10 @@ static int run(struct capture *c, const char *name)
 			strerror(errno));
 		whole = false;
 	}
+	all = c->want.packets != 0 && c->packets == c->want.packets;
 	fprintf(stderr, "millrace: %llu packets, %llu copies lost%s\n",
 		(unsigned long long)c->packets, (unsigned long long)c->lost,
-		whole && !c->told && c->packets != c->want.packets ? "; the instance stops" : "");
+		whole && !c->told && !all ? "; the instance stops" : "");
 	return whole ? MR_EXIT_CLEAN : MR_EXIT_FAILURE;
 }
 
