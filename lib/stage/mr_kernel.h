@@ -769,8 +769,8 @@ MR_HD uint32_t mr_kernel_slot_order(const struct mr_worker *w, const struct mr_b
 #endif
 
 /* Copies for a capture, before the chain. */
-MR_HD void mr_kernel_tap_before(
-	const struct mr_worker *w, const struct mr_block *b, const struct mr_slot_in *slot)
+MR_HD void mr_kernel_tap_before(const struct mr_worker *w, const struct mr_block *b,
+	const struct mr_slot_in *slot, uint32_t seq)
 {
 	const struct mr_desc_in *in = (const struct mr_desc_in *)(slot + 1);
 	const struct mr_lane_dev *lane = w->lane;
@@ -779,17 +779,17 @@ MR_HD void mr_kernel_tap_before(
 	mr_tap_pick(tap, lane, in, slot->count < lane->batch ? slot->count : lane->batch, b->thread,
 		b->threads);
 	mr_kernel_block_sync();
-	mr_tap_before(tap, lane, in, b->thread, b->threads, MR_KERNEL_WARP);
+	mr_tap_before(tap, lane, in, seq, b->thread, b->threads, MR_KERNEL_WARP);
 	mr_kernel_block_sync();
 }
 
 /* And after it. */
 MR_HD void mr_kernel_tap_after(const struct mr_worker *w, const struct mr_block *b,
-	const struct mr_slot_in *in, const struct mr_slot_out *out, uint32_t seq)
+	const struct mr_slot_in *in, const struct mr_slot_out *out)
 {
 	mr_kernel_block_sync();
 	mr_tap_after(mr_kernel_tap(w), w->lane, (const struct mr_desc_in *)(in + 1),
-		(const struct mr_desc_out *)(out + 1), seq, b->thread, b->threads, MR_KERNEL_WARP);
+		(const struct mr_desc_out *)(out + 1), b->thread, b->threads, MR_KERNEL_WARP);
 }
 
 MR_HD void mr_kernel_worker_init(struct mr_worker *w, const struct mr_launch *l, uint32_t index)
@@ -881,10 +881,10 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 		w.generation = generation;
 		w.now_ns = now_ns;
 		if (mr_kernel_tapped(&w))
-			mr_kernel_tap_before(&w, b, in);
+			mr_kernel_tap_before(&w, b, in, seq);
 		changed = mr_kernel_slot(&w, b, work, in, out);
 		if (mr_kernel_tapped(&w))
-			mr_kernel_tap_after(&w, b, in, out, seq);
+			mr_kernel_tap_after(&w, b, in, out);
 		mr_kernel_fence(b);
 		plain = mr_kernel_block_none(changed);
 		w.done++;

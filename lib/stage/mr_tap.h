@@ -183,35 +183,14 @@ MR_HD void mr_tap_copy(uint8_t *target, const uint8_t *buffer, uint32_t from, ui
 	}
 }
 
-/* mr_tap_before fills in how packets came; all threads, after a barrier. */
+/* mr_tap_before fills in what packets are and how they came; all threads, after a barrier. */
 MR_TAP_OWN void mr_tap_before(const struct mr_tap *t, const struct mr_lane_dev *lane,
-	const struct mr_desc_in *in, uint32_t thread, uint32_t threads, uint32_t warp)
+	const struct mr_desc_in *in, uint64_t slot, uint32_t thread, uint32_t threads,
+	uint32_t warp)
 {
 	const uint32_t picked = mr_tap_picked(t), head = t->head, mask = t->order.mask;
 	const uint32_t stride = t->order.stride, snaplen = t->order.snaplen, rank = thread % warp;
-	const uint8_t *const region = (const uint8_t *)(uintptr_t)lane->region;
-	uint8_t *const bytes = t->records + sizeof(struct mr_tap_record);
-
-	for (uint32_t k = thread / warp; k < picked; k += threads / warp) {
-		const struct mr_desc_in *d = &in[t->index[k]];
-		const uint32_t from = d->head, length = d->length;
-
-		mr_tap_copy(bytes + (uint64_t)((head + k) & mask) * stride,
-			region + (uint64_t)d->position * MR_UNIT, from,
-			from + (length < snaplen ? length : snaplen), rank, warp);
-	}
-}
-
-/* mr_tap_after adds how they left, and what they are; all threads, after a barrier. */
-MR_TAP_OWN void mr_tap_after(const struct mr_tap *t, const struct mr_lane_dev *lane,
-	const struct mr_desc_in *in, const struct mr_desc_out *out, uint64_t slot, uint32_t thread,
-	uint32_t threads, uint32_t warp)
-{
-	const uint32_t picked = mr_tap_picked(t), head = t->head, mask = t->order.mask;
-	const uint32_t stride = t->order.stride, snaplen = t->order.snaplen, rank = thread % warp;
-	const uint32_t room = lane->room;
 	const uint64_t now_ns = t->now_ns;
-	const uint64_t area = sizeof(struct mr_tap_record) + MR_TAP_AREA(snaplen);
 	const uint8_t *const region = (const uint8_t *)(uintptr_t)lane->region;
 	uint8_t *const records = t->records;
 
@@ -220,15 +199,39 @@ MR_TAP_OWN void mr_tap_after(const struct mr_tap *t, const struct mr_lane_dev *l
 		uint8_t *at = records + (uint64_t)((head + k) & mask) * stride;
 		struct mr_tap_record *r = (struct mr_tap_record *)at;
 		const uint32_t i = t->index[k];
-		const uint32_t from = out[i].head, length = out[i].length;
-		const uint32_t to = from + (length < snaplen ? length : snaplen);
+		const uint32_t from = in[i].head, length = in[i].length;
 
 		if (rank == 0) {
 			r->packet = slot | i;
 			r->time_ns = now_ns;
 			__builtin_memcpy(&r->in, &in[i], sizeof(r->in));
-			__builtin_memcpy(&r->out, &out[i], sizeof(r->out));
 		}
+		mr_tap_copy(at + sizeof(*r), region + (uint64_t)in[i].position * MR_UNIT, from,
+			from + (length < snaplen ? length : snaplen), rank, warp);
+	}
+}
+
+/* mr_tap_after adds how they left; all threads, after a barrier. */
+MR_TAP_OWN void mr_tap_after(const struct mr_tap *t, const struct mr_lane_dev *lane,
+	const struct mr_desc_in *in, const struct mr_desc_out *out, uint32_t thread,
+	uint32_t threads, uint32_t warp)
+{
+	const uint32_t picked = mr_tap_picked(t), head = t->head, mask = t->order.mask;
+	const uint32_t stride = t->order.stride, snaplen = t->order.snaplen, rank = thread % warp;
+	const uint32_t room = lane->room;
+	const uint64_t area = sizeof(struct mr_tap_record) + MR_TAP_AREA(snaplen);
+	const uint8_t *const region = (const uint8_t *)(uintptr_t)lane->region;
+	uint8_t *const records = t->records;
+
+	for (uint32_t k = thread / warp; k < picked; k += threads / warp) {
+		uint8_t *at = records + (uint64_t)((head + k) & mask) * stride;
+		const uint32_t i = t->index[k];
+		const uint32_t from = out[i].head, length = out[i].length;
+		const uint32_t to = from + (length < snaplen ? length : snaplen);
+
+		if (rank == 0)
+			__builtin_memcpy(
+				&((struct mr_tap_record *)at)->out, &out[i], sizeof(out[i]));
 		/* A stage may have said what cannot be; the lane drops it by name. */
 		if (to <= room)
 			mr_tap_copy(at + area, region + (uint64_t)in[i].position * MR_UNIT, from,
