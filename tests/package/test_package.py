@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The Debian packages: what lintian says, and install, upgrade, removal and purge of them.
 
-They are made of the build folder, so nothing is compiled here. They are installed in an
-overlay over this machine's own system, whose upper layer then is what a package leaves behind.
+They are made of the build folder, and once of the tree alone. They are installed in an overlay
+over this machine's own system, whose upper layer then is what a package leaves behind.
 
 usage: test_package.py MILLRACE BUILD [-k WORD]. Root only, on Debian.
 """
@@ -113,14 +113,33 @@ def works_as_the_user_of_the_service(s, o):
     check(report["balanced"] and report["lanes"][0]["rx_packets"] > 0, f"no packets: {report}")
 
 
-@case
-def the_packages_are_clean_installed_upgraded_and_purged_without_a_trace(s):
-    out = build(s)
+def lint(out, *options):
     r = subprocess.run(
-        ["lintian", "--allow-root", "--fail-on", "error,warning,info", "--display-info", "--suppress-tags", OF_FLAGS, *out.glob("*.changes")],
+        ["lintian", "--allow-root", "--fail-on", "error,warning,info", "--display-info", *options, *out.glob("*.changes")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     check_equal((r.returncode, r.stdout), (0, ""), f"lintian: {r.stderr}")
+
+
+@case
+def packages_of_the_tree_alone_have_what_those_of_a_build_folder_have(s):
+    prepared = build(s)
+    out = s.path / "of-the-tree"
+    # The image is the build folder's matter, and half of the time.
+    told(["sh", SOURCE / "deploy" / "package.sh", out],
+        env={**os.environ, "DEB_BUILD_OPTIONS": "noautodbgsym", "MILLRACE_CUDA": "disabled"})  # fmt: skip
+    lint(out)
+    for name in ("millrace", "millrace-dev"):
+        listed = [
+            [l.split()[5] for l in told(["dpkg-deb", "-c", package(at, name)]).splitlines()] for at in (prepared, out)
+        ]
+        check_equal(listed[1], listed[0], f"files of {name}")
+
+
+@case
+def the_packages_are_clean_installed_upgraded_and_purged_without_a_trace(s):
+    out = build(s)
+    lint(out, "--suppress-tags", OF_FLAGS)
     sdk = told(["dpkg-deb", "-c", package(out, "millrace-dev")])
     check("/usr/include/millrace/mr_stage.h" in sdk, f"no SDK in the package: {sdk}")
     prerm = told(["dpkg-deb", "-I", package(out, "millrace"), "prerm"])
