@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_cmd_doctor.h"
-#include "mr_cmd_journal.h"
+#include "mr_cmd_log.h"
 #include "mr_cmd_notify.h"
 
 #include "mr_http.h"
 #include "mr_plan.h"
 #include "mr_report.h"
-#include "mr_setup_reload.h"
 #include "mr_sync.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +35,7 @@ struct job {
 	struct mr_host_facts *facts; /* of the machine that the plan was made for */
 	struct mr_plan plan;
 	json_t *findings; /* what doctor says of it; NULL: nobody is told */
+	struct mr_log log;
 };
 
 static bool parse_seconds(const char *text, double *ret_s)
@@ -197,76 +196,22 @@ static void print_sentence(void *ctx, const char *sentence)
 	fprintf(stderr, "millrace: %s\n", sentence);
 }
 
-static bool has_reader(void)
+static void reload(struct mr_setup *s, struct mr_log *log)
 {
-	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-
-	return poll(&p, 1, 0) != 0;
-}
-
-struct log {
-	const char *instance;
-	uint32_t untold; /* sentences that nobody read */
-};
-
-/*
- * While lanes run, a log that nobody reads is not waited for: this thread is what kernels take
- * for the host's life. What is not told is counted.
- */
-static void note(void *ctx, const char *sentence)
-{
-	struct log *log = ctx;
-
-	if (log->untold > 0 && has_reader()) {
-		fprintf(stderr, "millrace: %u sentences that nobody read are not here\n",
-			log->untold);
-		log->untold = 0;
-	}
-	if (log->untold == 0 && has_reader())
-		print_sentence(NULL, sentence);
-	else
-		log->untold++;
-}
-
-static void note_change(void *ctx, const struct mr_config_change *change)
-{
-	const struct mr_journal_field fields[] = {{"MILLRACE_KEY", change->key},
-		{"MILLRACE_BEFORE", change->before}, {"MILLRACE_NOW", change->now}};
-	struct log *log = ctx;
-	char text[512];
-
-	snprintf(text, sizeof(text), "%s: was '%s', is '%s'", change->key, change->before,
-		change->now);
-	if (!mr_journal_record("reload_key", log->instance, text, fields, MR_ARRAY_LEN(fields)))
-		note(log, text);
-}
-
-static void note_reloaded(void *ctx, enum mr_setup_reloaded what, const char *sentence)
-{
-	static const char *const results[] = {"done", "refused", "untaken"};
-	const struct mr_journal_field result = {"MILLRACE_RESULT", results[what]};
-	struct log *log = ctx;
-
-	if (!mr_journal_record("reload", log->instance, sentence, &result, 1))
-		note(log, sentence);
-}
-
-static void reload(struct mr_setup *s, struct log *log)
-{
-	const struct mr_setup_reload_told told = {note_change, note, note_reloaded, log};
+	const struct mr_setup_reload_told told = {mr_log_change, mr_log_note, mr_log_reloaded, log};
 	uint64_t ticket;
 
 	if (mr_load_relaxed(&mr_cmd_reload_wanted) != 0) {
 		mr_store_relaxed(&mr_cmd_reload_wanted, 0);
 		if (mr_setup_reload_ask(s, false, &ticket) < 0)
-			note(log, "a reload is under way, so there is no second one");
+			mr_log_note(log, "a reload is under way, so there is no second one");
 	}
 	mr_setup_reload_turn(s, &told);
 }
 
 /* The control thread's work while lanes run, until there is a reason to stop. */
 static struct outcome control(struct mr_setup *s, const struct options *o, struct mr_notify *n,
-	struct log *log, uint64_t start_ns, struct mr_err *err)
+	struct mr_log *log, uint64_t start_ns, struct mr_err *err)
 {
 	uint64_t activity = 0, in_flight = 0, moved_ns = start_ns;
 
@@ -275,9 +220,9 @@ static struct outcome control(struct mr_setup *s, const struct options *o, struc
 		uint64_t now = mr_clock_ns();
 		uint64_t seen = mr_setup_activity(s, &in_flight);
 
+		mr_setup_alarms(s, mr_log_path, log);
 		if (out.reason != NULL)
 			return out;
-		mr_setup_alarms(s, note, log);
 		if (mr_load_relaxed(&mr_cmd_signal_seen) != 0)
 			return (struct outcome){"signal", MR_EXIT_CLEAN, false};
 		if (o->duration_s > 0 && (double)(now - start_ns) >= o->duration_s * 1e9)
@@ -293,13 +238,14 @@ static struct outcome control(struct mr_setup *s, const struct options *o, struc
 	}
 }
 
-static int report(
-	struct mr_setup *s, const struct options *o, const struct outcome *out, double duration_s)
+static int report(struct mr_setup *s, const struct options *o, const struct outcome *out,
+	double duration_s, struct mr_log *log)
 {
 	json_t *j = mr_report_json(mr_setup_source(s));
-	bool balanced = json_is_true(json_object_get(j, "balanced"));
 	char *text;
 
+	log->reason = out->reason;
+	log->balanced = json_is_true(json_object_get(j, "balanced"));
 	json_object_set_new(j, "duration_s", json_real(duration_s));
 	json_object_set_new(j, "exit_reason", json_string(out->reason));
 	text = mr_report_text(j);
@@ -312,7 +258,7 @@ static int report(
 		mr_cmd_print_json(json_incref(j));
 	json_decref(j);
 	mr_cmd_print("");
-	if (!balanced) {
+	if (!log->balanced) {
 		fprintf(stderr,
 			"millrace: packets are unaccounted for; this is a fault of "
 			"Millrace, please report it with the output above\n");
@@ -349,8 +295,9 @@ static void print_stopped(const struct options *o, const struct mr_plan *plan)
 }
 
 /* A thread hangs in a driver, whose own clean-up at exit would wait for it. */
-static _Noreturn void leave(int status)
+static _Noreturn void leave(const struct mr_log *log, int status)
 {
+	mr_log_stopped(log, status);
 	fflush(stdout);
 	_exit(status);
 }
@@ -387,12 +334,22 @@ static void judge_drain(const struct mr_setup *s, struct outcome *out)
 	fprintf(stderr, "millrace: %s\n", err.msg);
 }
 
-static int run_lanes(const struct options *o, const struct job *job, struct mr_http *http,
-	struct mr_notify *notify)
+/* What ended the drain, or had it not begin. */
+static const char *drain_result(const struct outcome *out, int rc)
+{
+	if (rc == 0)
+		return "done";
+	if (out->fail_closed)
+		return "failure";
+	return mr_load_relaxed(&mr_cmd_signal_fast) != 0 ? "signal" : "time";
+}
+
+static int run_lanes(
+	const struct options *o, struct job *job, struct mr_http *http, struct mr_notify *notify)
 {
 	const struct mr_plan *plan = &job->plan;
 	struct begun begun = {plan, notify};
-	struct log log = {.instance = plan->name};
+	struct mr_log *log = &job->log;
 	struct mr_setup *s;
 	struct mr_err err = {0};
 	struct outcome out;
@@ -402,13 +359,15 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 	rc = mr_setup_up(plan, before_step, &begun, &s, &err);
 	if (rc == -ECANCELED) {
 		print_stopped(o, plan);
+		log->reason = "signal";
+		log->balanced = true;
 		return MR_EXIT_CLEAN;
 	}
 	if (rc < 0) {
 		status = mr_cmd_fail(o->config, o->json, err.msg,
 			rc == -EALREADY ? MR_EXIT_CONFIG : MR_EXIT_FAILURE);
 		if (rc == -ETIMEDOUT)
-			leave(MR_EXIT_GPU);
+			leave(log, MR_EXIT_GPU);
 		return status;
 	}
 	if (http != NULL) {
@@ -419,17 +378,18 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 	if (http != NULL && mr_http_serve(http, &err) < 0)
 		fprintf(stderr, "millrace: %s\n", err.msg);
 	start_ns = mr_clock_ns();
-	fprintf(stderr, "millrace: '%s' runs %u lane%s\n", plan->name, plan->lanes_count,
-		plan->lanes_count == 1 ? "" : "s");
+	mr_log_running(log, mr_setup_source(s));
 	mr_setup_reload_allow(
 		s, &(struct mr_setup_reload_spec){o->config, &job->cfg, job->facts, o->name});
-	out = control(s, o, notify, &log, start_ns, &err);
-	if (out.status != MR_EXIT_CLEAN)
-		fprintf(stderr, "millrace: %s\n", err.msg);
+	out = control(s, o, notify, log, start_ns, &err);
+	mr_log_stopping(log, mr_setup_source(s), out.reason,
+		out.fail_closed ? 0 : mr_setup_drain_ms(s),
+		out.status != MR_EXIT_CLEAN ? err.msg : NULL);
 	mr_notify_stopping(notify);
 	rc = mr_setup_stop(s, mr_setup_drain_ms(s), &mr_cmd_signal_fast, out.fail_closed, &err);
 	if (out.status == MR_EXIT_CLEAN)
 		judge_drain(s, &out);
+	mr_log_drained(log, mr_setup_source(s), drain_result(&out, rc));
 	/* What a failed device leaves in flight needs no second sentence. */
 	if (rc == -ETIME || (rc < 0 && out.status == MR_EXIT_CLEAN))
 		fprintf(stderr, "millrace: %s\n", err.msg);
@@ -438,18 +398,18 @@ static int run_lanes(const struct options *o, const struct job *job, struct mr_h
 	if (rc != -ETIME && mr_setup_judge(s, print_sentence, NULL) > 0 &&
 		out.status == MR_EXIT_CLEAN)
 		out = (struct outcome){"error", MR_EXIT_FAILURE, false};
-	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9);
+	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9, log);
 	if (rc == -ETIME)
-		leave(status); /* a thread is still in its driver: nothing may be freed */
+		leave(log, status); /* a thread is still in its driver: nothing may be freed */
 	rc = mr_setup_down(s, &err);
 	if (rc == 0)
 		return status;
 	if (err.msg[0] != '\0')
 		fprintf(stderr, "millrace: %s\n", err.msg);
-	leave(rc == -ETIMEDOUT && status == MR_EXIT_CLEAN ? MR_EXIT_GPU : status);
+	leave(log, rc == -ETIMEDOUT && status == MR_EXIT_CLEAN ? MR_EXIT_GPU : status);
 }
 
-static int run(const struct options *o, const struct job *job)
+static int run(const struct options *o, struct job *job)
 {
 	struct mr_notify *notify = calloc(1, sizeof(*notify));
 	struct mr_http *http = NULL;
@@ -473,28 +433,27 @@ static int run(const struct options *o, const struct job *job)
 
 int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 {
-	struct job *job = calloc(1, sizeof(*job));
 	struct options o;
+	struct job *job;
 	int status;
 
-	if (parse_options(self, argc, argv, &o) < 0) {
-		free(job);
+	if (parse_options(self, argc, argv, &o) < 0)
 		return mr_cmd_usage(self);
-	}
 	mr_cmd_catch_signals();
 	mr_cmd_catch_reload();
+	job = calloc(1, sizeof(*job));
 	if (job == NULL)
-		status = mr_cmd_fail(o.config, o.json, "out of memory", MR_EXIT_FAILURE);
-	else
-		status = load_plan(&o, job);
+		return mr_cmd_fail(o.config, o.json, "out of memory", MR_EXIT_FAILURE);
+	status = load_plan(&o, job);
+	/* What was refused may not have come as far as to its name. */
+	job->log.instance = job->plan.name[0] == '\0' && o.name != NULL ? o.name : job->plan.name;
 	if (status == MR_EXIT_CLEAN)
 		status = run(&o, job);
-	if (job != NULL) {
-		mr_config_free(&job->cfg);
-		mr_plugins_free(&job->plugins);
-		json_decref(job->findings);
-		free(job->facts);
-	}
+	mr_log_stopped(&job->log, status);
+	mr_config_free(&job->cfg);
+	mr_plugins_free(&job->plugins);
+	json_decref(job->findings);
+	free(job->facts);
 	free(job);
 	return status;
 }

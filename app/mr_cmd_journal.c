@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define JOURNAL "/run/systemd/journal/socket"
-#define RECORD_MAX 2048u
+#define RECORD_MAX 4096u
 
 /* $JOURNAL_STREAM is what stderr was when the manager started this: DEVICE:INODE. */
 static bool is_stderr(void)

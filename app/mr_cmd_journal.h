@@ -2,12 +2,12 @@
 /*
  * mr_cmd_journal - changes of state as records with fields, where stderr is systemd's journal.
  *
- *     MILLRACE_EVENT     what happened: "reload_key", "reload"
+ *     MILLRACE_EVENT     what happened
  *     MILLRACE_INSTANCE  whose it is
  *     and what mr_journal_record is given
  *
- * Anywhere else, and where the journal does not take a record at once, the sentence alone is
- * written to stderr by who asked.
+ * Anywhere else, and where the journal does not take a record at once, it is for who asked to
+ * write the sentence to stderr.
  *
  * Thread   any; it keeps nothing.
  * Source   systemd.exec(5) $JOURNAL_STREAM; the journal's native protocol

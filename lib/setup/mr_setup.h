@@ -76,12 +76,19 @@ enum mr_setup_event mr_setup_watch(struct mr_setup *s, struct mr_err *err);
 /* mr_setup_seen is what the watch has found first, in the course of a stop too. */
 enum mr_setup_event mr_setup_seen(const struct mr_setup *s, struct mr_err *err);
 
-/*
- * mr_setup_alarms, after each watch, tells a sentence, once, for each lane whose path is
- * no longer proven and which goes on.
- */
 typedef void mr_setup_tell(void *ctx, const char *sentence);
-void mr_setup_alarms(struct mr_setup *s, mr_setup_tell *tell, void *ctx);
+
+/*
+ * mr_setup_alarms, after each watch, tells once of each lane whose path is no longer proven. There
+ * is no way back: a path is proven at the start.
+ */
+struct mr_setup_alarm {
+	const char *lane, *path, *evidence; /* path: direct pinned staged */
+	const char *sentence;
+	bool stops; /* the watch has found a reason to end the run: this, or another */
+};
+typedef void mr_setup_tell_alarm(void *ctx, const struct mr_setup_alarm *alarm);
+void mr_setup_alarms(struct mr_setup *s, mr_setup_tell_alarm *tell, void *ctx);
 
 /*
  * mr_setup_activity sums a number over all lanes that changes whenever a packet

@@ -52,6 +52,7 @@ struct mr_setup_table {
 
 struct mr_setup_tables {
 	struct mr_setup_table of[MR_LANES_MAX][MR_CHAIN_MAX];
+	uint32_t from_files;
 };
 
 enum mr_setup_reload_state {
@@ -69,6 +70,7 @@ struct mr_setup_reload {
 	/* The control thread's own. */
 	struct mr_config *kept;           /* what the last reload put in force; NULL: none did */
 	struct mr_config_changes changes; /* of the one that is being taken */
+	uint32_t tables;                  /* that it read from files */
 	enum mr_setup_reload_state state;
 	pthread_t thread;
 	struct mr_setup_reading *reading;

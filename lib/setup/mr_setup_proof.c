@@ -447,20 +447,24 @@ enum mr_setup_event mr_setup_proof_watch(struct mr_setup *s, uint64_t now_ns, st
 	return MR_SETUP_OK;
 }
 
-void mr_setup_alarms(struct mr_setup *s, mr_setup_tell *tell, void *ctx)
+void mr_setup_alarms(struct mr_setup *s, mr_setup_tell_alarm *tell, void *ctx)
 {
 	char sentence[512];
 
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
+		const struct mr_plan_lane *l = lane_of(s, i);
+		const struct mr_setup_alarm alarm = {.lane = l->name,
+			.path = mr_path_name(path_of(l)),
+			.evidence = s->proof.watch[i].value,
+			.sentence = sentence,
+			.stops = s->seen != MR_SETUP_OK};
+
 		if (mr_load_relaxed(&s->proof.alarmed[i]) == 0 || s->proof.told[i])
 			continue;
 		s->proof.told[i] = true;
-		if (stops(s, i))
-			continue;
 		snprintf(sentence, sizeof(sentence),
-			"lane '%s': path %s is unproven from now on, and the lane goes on: %s",
-			lane_of(s, i)->name, mr_path_name(path_of(lane_of(s, i))),
-			s->proof.watch[i].value);
-		tell(ctx, sentence);
+			"lane '%s': path %s is unproven from now on%s: %s", alarm.lane, alarm.path,
+			alarm.stops ? "" : ", and the lane goes on", alarm.evidence);
+		tell(ctx, &alarm);
 	}
 }

@@ -143,13 +143,13 @@ static void tell(const struct mr_setup_reload *r, const struct mr_report_reload 
 	for (uint32_t i = 0; i < a->sentences_count; i++)
 		told->sentence(told->ctx, a->sentences[i]);
 	if (a->refused)
-		told->end(
-			told->ctx, MR_SETUP_RELOAD_REFUSED, "reload refused: nothing was changed");
+		told->end(told->ctx, MR_SETUP_RELOAD_REFUSED, 0,
+			"reload refused: nothing was changed");
 	else if (a->failed)
-		told->end(told->ctx, MR_SETUP_RELOAD_UNTAKEN,
+		told->end(told->ctx, MR_SETUP_RELOAD_UNTAKEN, r->tables,
 			"reload failed: what was read is in force, but not with all workers");
 	else
-		told->end(told->ctx, MR_SETUP_RELOADED, "reloaded");
+		told->end(told->ctx, MR_SETUP_RELOADED, r->tables, "reloaded");
 }
 
 /* Ends the reload: what was said, or that it is done, is its answer. */
@@ -218,6 +218,7 @@ static void put_in_force(struct mr_setup *s, struct mr_setup_reading *reading)
 		mr_setup_lane_limit(s, i, &reading->plan.lanes[i]);
 	mr_setup_log_levels(&reading->plan);
 	r->changes = reading->changes;
+	r->tables = reading->tables.from_files;
 	r->kept = reading->cfg;
 	reading->cfg = NULL;
 	pthread_mutex_lock(&r->lock);

@@ -51,7 +51,8 @@ enum mr_setup_reloaded {
 struct mr_setup_reload_told {
 	void (*change)(void *ctx, const struct mr_config_change *change);
 	mr_setup_tell *sentence;
-	void (*end)(void *ctx, enum mr_setup_reloaded what, const char *sentence);
+	/* tables: how many were read anew from their files and are in force, changed or not. */
+	void (*end)(void *ctx, enum mr_setup_reloaded what, uint32_t tables, const char *sentence);
 	void *ctx;
 };
 

@@ -60,10 +60,16 @@ int mr_setup_tables_build(const struct mr_config *cfg, const struct mr_plan *pla
 
 	memset(ret_tables, 0, sizeof(*ret_tables));
 	for (uint32_t i = 0; i < plan->lanes_count; i++)
-		for (uint32_t k = 0; k < plan->lanes[i].stages_count; k++)
-			if (plan->lanes[i].stages[k].desc->table != NULL &&
-				build(cfg, plan, i, k, &ret_tables->of[i][k], problems) < 0)
+		for (uint32_t k = 0; k < plan->lanes[i].stages_count; k++) {
+			const struct mr_plan_stage *stage = &plan->lanes[i].stages[k];
+
+			if (stage->desc->table == NULL)
+				continue;
+			if (*mr_stage_table_file(stage->desc, stage->params) != '\0')
+				ret_tables->from_files++;
+			if (build(cfg, plan, i, k, &ret_tables->of[i][k], problems) < 0)
 				rc = -EINVAL;
+		}
 	if (rc < 0)
 		mr_setup_tables_free(ret_tables);
 	return rc;

@@ -10,14 +10,13 @@ import os
 import pathlib
 import pty
 import signal
-import socket
 import struct
 import sys
 import threading
 import time
 
 from harness import (
-    CONFIG, FAILURE, GPU, PATIENCE, UNDRAINED, WAIT_S, Failed, Instance, Skipped, case, check, check_equal, config, lane,
+    CONFIG, FAILURE, GPU, PATIENCE, UNDRAINED, WAIT_S, Failed, Instance, case, check, check_equal, config, lane,
     main,
 )  # fmt: skip
 
@@ -264,53 +263,6 @@ def a_match_by_software_changes_under_full_load(s):
     change(s, run, none)
     check("lanes[0].match: cannot change" in reload(s, run).stderr, "a chain without match")
     check_equal(set(stopped(run).drops()), {"gpu_drop_unmatched"}, "drops")
-
-
-@case
-def changes_are_records_of_the_journal_with_fields(s):
-    if os.geteuid() != 0:
-        raise Skipped("only root can put a socket in the journal's place")
-    place = s.path / "systemd" / "journal"
-    place.mkdir(parents=True)
-    journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    journal.bind(str(place / "socket"))
-    journal.settimeout(WAIT_S)
-    under = ["unshare", "-m", "sh", "-c", f"mount --bind {s.path} /run && "
-        'JOURNAL_STREAM=$(stat -Lc %d:%i /dev/fd/2) exec "$@"', "sh"]  # fmt: skip
-    run = s.start(flood("drop"), prefix=under).until_running()
-
-    def record():
-        return dict(line.split("=", 1) for line in journal.recv(4096).decode().splitlines())
-
-    change(s, run, flood("send", tx_timeout_us=5))
-    check_equal(reload(s, run).status, 0, "reload")
-    for key, before, now in (
-        ("lanes[0].tx_timeout_us", "1000", "5"),
-        ("lanes[0].stages[0].params", "action=drop port=1", "action=send port=1"),
-    ):
-        wanted = {
-            "MESSAGE": f"{key}: was '{before}', is '{now}'",
-            "PRIORITY": "6",
-            "SYSLOG_IDENTIFIER": "millrace",
-            "MILLRACE_EVENT": "reload_key",
-            "MILLRACE_INSTANCE": run.name,
-            "MILLRACE_KEY": key,
-            "MILLRACE_BEFORE": before,
-            "MILLRACE_NOW": now,
-        }
-        check_equal(record(), wanted, f"record of {key}")
-    done = record()
-    check_equal((done["MILLRACE_EVENT"], done["MILLRACE_RESULT"]), ("reload", "done"), f"{done}")
-    change(s, run, flood("drop", slots=8))
-    check_equal(reload(s, run).status, CONFIG, "reload")
-    refused = record()
-    check_equal(refused["MILLRACE_RESULT"], "refused", f"{refused}")
-    check("reload" not in run.stderr(), f"told twice: {run.stderr()}")
-    # A journal that takes nothing is not waited for, and the sentence is not lost.
-    journal.close()
-    check_equal(reload(s, run).status, CONFIG, "reload")
-    told(run, "millrace: reload refused: nothing was changed")
-    stopped(run)
 
 
 @case

@@ -501,10 +501,11 @@ static void no_sentence(void *ctx, const char *sentence)
 	(void)sentence;
 }
 
-static void no_end(void *ctx, enum mr_setup_reloaded what, const char *sentence)
+static void no_end(void *ctx, enum mr_setup_reloaded what, uint32_t tables, const char *sentence)
 {
 	(void)ctx;
 	(void)what;
+	(void)tables;
 	(void)sentence;
 }
 
