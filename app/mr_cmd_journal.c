@@ -30,7 +30,7 @@ static void add(char *record, size_t *used, const char *name, const char *text)
 			(size_t)snprintf(record + *used, RECORD_MAX - *used, "%s=%s\n", name, text);
 }
 
-bool mr_journal_record(const char *event, const char *instance, const char *sentence,
+bool mr_journal_record(const char *event, int priority, const char *instance, const char *sentence,
 	const struct mr_journal_field *fields, size_t count)
 {
 	const struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = JOURNAL};
@@ -42,7 +42,7 @@ bool mr_journal_record(const char *event, const char *instance, const char *sent
 	if (!is_stderr())
 		return false;
 	add(record, &used, "MESSAGE", sentence);
-	add(record, &used, "PRIORITY", "6");
+	add(record, &used, "PRIORITY", (const char[]){(char)('0' + priority), '\0'});
 	add(record, &used, "SYSLOG_IDENTIFIER", "millrace");
 	add(record, &used, "MILLRACE_EVENT", event);
 	add(record, &used, "MILLRACE_INSTANCE", instance);

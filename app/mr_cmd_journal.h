@@ -25,10 +25,10 @@ struct mr_journal_field {
 };
 
 /*
- * mr_journal_record sends a record and does not wait. false: there is no journal or it did not
- * take it.
+ * mr_journal_record sends a record and does not wait; priority is one of syslog(3). false: there is
+ * no journal or it did not take it.
  */
-bool mr_journal_record(const char *event, const char *instance, const char *sentence,
+bool mr_journal_record(const char *event, int priority, const char *instance, const char *sentence,
 	const struct mr_journal_field *fields, size_t count);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mr_cmd_log.h"
 
+#include "mr_cmd.h"
 #include "mr_cmd_journal.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #define NUMBER_MAX 24
@@ -35,10 +38,10 @@ void mr_log_note(void *ctx, const char *sentence)
 }
 
 /* As a record, or as a sentence where there is no journal that takes it. */
-static void tell(struct mr_log *log, const char *event, const char *sentence,
+static void tell(struct mr_log *log, const char *event, int priority, const char *sentence,
 	const struct mr_journal_field *fields, size_t count)
 {
-	if (!mr_journal_record(event, log->instance, sentence, fields, count))
+	if (!mr_journal_record(event, priority, log->instance, sentence, fields, count))
 		mr_log_note(log, sentence);
 }
 
@@ -62,7 +65,8 @@ void mr_log_running(struct mr_log *log, const struct mr_report_source *src)
 	}
 	snprintf(sentence, sizeof(sentence), "'%s' runs %u lane%s", log->instance, src->lanes,
 		src->lanes == 1 ? "" : "s");
-	if (!mr_journal_record("running", log->instance, sentence, fields, MR_ARRAY_LEN(fields)))
+	if (!mr_journal_record(
+		    "running", LOG_INFO, log->instance, sentence, fields, MR_ARRAY_LEN(fields)))
 		fprintf(stderr, "millrace: %s\n", sentence);
 }
 
@@ -74,8 +78,8 @@ void mr_log_path(void *ctx, const struct mr_setup_alarm *alarm)
 	struct mr_log *log = ctx;
 
 	/* The sentence of what ends the run is told with its end. */
-	if (!mr_journal_record(
-		    "path", log->instance, alarm->sentence, fields, MR_ARRAY_LEN(fields)) &&
+	if (!mr_journal_record("path", LOG_WARNING, log->instance, alarm->sentence, fields,
+		    MR_ARRAY_LEN(fields)) &&
 		!alarm->stops)
 		mr_log_note(log, alarm->sentence);
 }
@@ -88,7 +92,7 @@ void mr_log_change(void *ctx, const struct mr_config_change *change)
 
 	snprintf(sentence, sizeof(sentence), "%s: was '%s', is '%s'", change->key, change->before,
 		change->now);
-	tell(ctx, "reload_key", sentence, fields, MR_ARRAY_LEN(fields));
+	tell(ctx, "reload_key", LOG_INFO, sentence, fields, MR_ARRAY_LEN(fields));
 }
 
 void mr_log_reloaded(void *ctx, enum mr_setup_reloaded what, uint32_t tables, const char *sentence)
@@ -98,7 +102,8 @@ void mr_log_reloaded(void *ctx, enum mr_setup_reloaded what, uint32_t tables, co
 	const struct mr_journal_field fields[] = {
 		{"MILLRACE_RESULT", results[what]}, {"MILLRACE_TABLES", number(tables, read)}};
 
-	tell(ctx, "reload", sentence, fields, MR_ARRAY_LEN(fields));
+	tell(ctx, "reload", what == MR_SETUP_RELOADED ? LOG_INFO : LOG_WARNING, sentence, fields,
+		MR_ARRAY_LEN(fields));
 }
 
 static uint64_t count(struct mr_log *log, const struct mr_report_source *src)
@@ -125,8 +130,8 @@ void mr_log_stopping(struct mr_log *log, const struct mr_report_source *src, con
 	(void)count(log, src);
 	snprintf(sentence, sizeof(sentence), "stops (%s), and drains for at most %s ms", reason,
 		bound);
-	if (!mr_journal_record("stopping", log->instance, failure != NULL ? failure : sentence,
-		    fields, MR_ARRAY_LEN(fields)) &&
+	if (!mr_journal_record("stopping", failure != NULL ? LOG_ERR : LOG_INFO, log->instance,
+		    failure != NULL ? failure : sentence, fields, MR_ARRAY_LEN(fields)) &&
 		failure != NULL)
 		fprintf(stderr, "millrace: %s\n", failure);
 }
@@ -144,7 +149,8 @@ void mr_log_drained(struct mr_log *log, const struct mr_report_source *src, cons
 	snprintf(sentence, sizeof(sentence),
 		"drain (%s): %s packets were sent, %s dropped, and %s are in flight", result, sent,
 		dropped, left);
-	mr_journal_record("drained", log->instance, sentence, fields, MR_ARRAY_LEN(fields));
+	mr_journal_record("drained", strcmp(result, "done") == 0 ? LOG_INFO : LOG_WARNING,
+		log->instance, sentence, fields, MR_ARRAY_LEN(fields));
 }
 
 void mr_log_stopped(const struct mr_log *log, int status)
@@ -156,6 +162,6 @@ void mr_log_stopped(const struct mr_log *log, int status)
 		{"MILLRACE_BALANCED", log->balanced ? "yes" : "no"}};
 
 	snprintf(sentence, sizeof(sentence), "ends with status %s (%s)", code, reason);
-	mr_journal_record("stopped", log->instance, sentence, fields,
-		MR_ARRAY_LEN(fields) - (log->reason == NULL));
+	mr_journal_record("stopped", status == MR_EXIT_CLEAN ? LOG_INFO : LOG_ERR, log->instance,
+		sentence, fields, MR_ARRAY_LEN(fields) - (log->reason == NULL));
 }

@@ -12,6 +12,7 @@ from harness import (
     config, lane, main,
 )  # fmt: skip
 
+INFO, WARNING, ERROR = "6", "4", "3"  # syslog(3)
 FLOOD = "net_null0,size=64,copy=0"
 
 
@@ -36,12 +37,12 @@ class Journal:
     def record(self):
         return dict(line.split("=", 1) for line in self.socket.recv(65536).decode().splitlines())
 
-    def next(self, run, event, sentence, **fields):
+    def next(self, run, event, sentence, priority=INFO, **fields):
         """The next record is this one and has no other fields; the sentence is nowhere else."""
         got = self.record()
         wanted = {
             "MESSAGE": sentence,
-            "PRIORITY": "6",
+            "PRIORITY": priority,
             "SYSLOG_IDENTIFIER": "millrace",
             "MILLRACE_EVENT": event,
             "MILLRACE_INSTANCE": run.name,
@@ -62,12 +63,13 @@ class Journal:
         counts = [got[f"MILLRACE_{k}"] for k in ("SENT", "DROPPED", "IN_FLIGHT")]
         sentence = "drain (%s): %s packets were sent, %s dropped, and %s are in flight"
         check_equal(got["MESSAGE"], sentence % (result, *counts), "sentence")
+        check_equal(got["PRIORITY"], INFO if result == "done" else WARNING, "priority")
         return [int(c) for c in counts]
 
     def stopped(self, run, status, reason, **fields):
         fields = {"STATUS": str(status), "REASON": reason, "BALANCED": "yes", **fields}
         fields = {k: v for k, v in fields.items() if v}
-        self.next(run, "stopped", rf"ends with status {status} \({reason}\)", **fields)
+        self.next(run, "stopped", rf"ends with status {status} \({reason}\)", INFO if status == CLEAN else ERROR, **fields)
 
 
 def flood(action="drop", device="sim", **keys):
@@ -102,7 +104,7 @@ def changes_of_a_reload_are_records(s):
     journal.next(run, "reload", "reloaded", RESULT="done", TABLES="0")
     s.write(f"{run.name}.yaml", flood("send", slots=8))
     check_equal(reload(s, run), CONFIG, "reload")
-    journal.next(run, "reload", "reload refused: nothing was changed", RESULT="refused", TABLES="0")
+    journal.next(run, "reload", "reload refused: nothing was changed", priority=WARNING, RESULT="refused", TABLES="0")
     # A journal that takes nothing is not waited for, and the sentence is not lost.
     journal.socket.close()
     check_equal(reload(s, run), CONFIG, "reload")
@@ -128,7 +130,7 @@ def a_reload_counts_the_tables_that_it_read_from_files(s):
     journal.next(run, "reload", "reloaded", RESULT="done", TABLES="2")
     (s.path / "rules.txt").write_text("allow\n")
     check_equal(reload(s, run), CONFIG, "reload")
-    journal.next(run, "reload", "reload refused: nothing was changed", RESULT="refused", TABLES="0")
+    journal.next(run, "reload", "reload refused: nothing was changed", priority=WARNING, RESULT="refused", TABLES="0")
     run.signal()
     run.wait(reason="signal")
 
@@ -192,7 +194,7 @@ def a_path_that_is_no_longer_proven_is_told_of_with_its_lane(s):
     journal.running(go_on, "l0=direct l1=pinned")
     for name, path in (("l0", "direct"), ("l1", "pinned")):
         sentence = f"lane '{name}': path {path} is unproven from now on, and the lane goes on: {evidence}"
-        journal.next(go_on, "path", sentence, LANE=name, BEFORE=path, NOW="unproven", EVIDENCE=evidence)
+        journal.next(go_on, "path", sentence, WARNING, LANE=name, BEFORE=path, NOW="unproven", EVIDENCE=evidence)
     go_on.signal()
     r = go_on.wait(reason="signal")
     check_equal(complaints(r.stderr), [], "sentences beside the records")
@@ -204,9 +206,9 @@ def a_path_that_is_no_longer_proven_is_told_of_with_its_lane(s):
     r = stops.wait(FAILURE, "path_unproven")
     for name, path in (("l0", "direct"), ("l1", "pinned")):
         sentence = f"lane '{name}': path {path} is unproven from now on: {evidence}"
-        journal.next(stops, "path", sentence, LANE=name, BEFORE=path, NOW="unproven", EVIDENCE=evidence)
+        journal.next(stops, "path", sentence, WARNING, LANE=name, BEFORE=path, NOW="unproven", EVIDENCE=evidence)
     journal.next(stops, "stopping", f"lane 'l0': path direct no longer holds, so it stops: {evidence}",
-        REASON="path_unproven", DRAIN_MS="0")  # fmt: skip
+        ERROR, REASON="path_unproven", DRAIN_MS="0")  # fmt: skip
     check(journal.record()["MILLRACE_RESULT"] in ("done", "failure"), "a drain")
     journal.stopped(stops, FAILURE, "path_unproven")
     check_equal(complaints(r.stderr), [], "sentences beside the records")
@@ -228,7 +230,7 @@ def a_failure_is_told_by_its_record(s):
     run = journal.start(flood(device=f"sim,fault=die@0:{int(500 * PATIENCE)}"))
     journal.running(run)
     r = run.wait(GPU, "gpu_lost")
-    journal.next(run, "stopping", "device 'g0'.*", REASON="gpu_lost", DRAIN_MS="0")
+    journal.next(run, "stopping", "device 'g0'.*", ERROR, REASON="gpu_lost", DRAIN_MS="0")
     check_equal(journal.record()["MILLRACE_RESULT"], "failure", "result of the drain")
     journal.stopped(run, GPU, "gpu_lost")
     check_equal(complaints(r.stderr), [], "sentences beside the records")
