@@ -32,19 +32,16 @@
 #include "mr_result.h"
 #include "mr_track.h"
 
-#define MR_SEQTRACK_SCAN_LAST 4096u
-#define MR_SEQTRACK_SCAN 256u /* streams that a blank buffer looks through */
 #define MR_SEQTRACK_EVENT (MR_RESULT_STREAM + 8 * 4)
 #define MR_SEQTRACK_TOTALS_NUMBERS 14u
 #define MR_SEQTRACK_TOTALS (MR_RESULT_STREAM + 8 * MR_SEQTRACK_TOTALS_NUMBERS)
 
 struct mr_seqtrack_params {
+	struct mr_streams_params common;
 	struct mr_result_to to;
 	uint64_t window, leap;
-	uint32_t streams, events, templates, formats_max;
-	uint32_t late_ms, report_ms, idle_s;
-	uint32_t forward;
-	char formats[MR_PARAM_FILE_MAX];
+	uint32_t events, templates;
+	uint32_t late_ms, report_ms;
 };
 
 enum mr_seqtrack_counter {
@@ -75,12 +72,8 @@ enum mr_seqtrack_counter {
 struct mr_seqtrack_state {
 	struct mr_streams streams;
 	uint32_t events, templates;
-	uint32_t cursor;    /* stream that a tick looks at next */
-	uint32_t last;      /* 1: the last ticks have begun, which go through all once */
-	uint32_t number;    /* of the next result */
-	uint32_t scan_left; /* streams that this tick has not looked at */
-	uint64_t scan_ns;   /* when that was */
-	uint32_t lost;      /* queue.lost that was counted */
+	uint32_t number; /* of the next result */
+	uint32_t lost;   /* queue.lost that was counted */
 	struct mr_track_queue queue;
 };
 
@@ -113,7 +106,7 @@ MR_HD uint64_t mr_seqtrack_bytes(const struct mr_seqtrack_params *p)
 	return sizeof(struct mr_seqtrack_state) +
 		(uint64_t)mr_seqtrack_power(p->events) * sizeof(struct mr_track_event) +
 		(uint64_t)p->templates * sizeof(struct mr_ipfix_template) +
-		mr_streams_bytes(p->streams, sizeof(struct mr_stream));
+		mr_streams_bytes(p->common.streams, sizeof(struct mr_stream));
 }
 
 MR_HD void mr_seqtrack_begin(const struct mr_ctx *ctx, struct mr_seqtrack_state *st)
@@ -122,7 +115,7 @@ MR_HD void mr_seqtrack_begin(const struct mr_ctx *ctx, struct mr_seqtrack_state 
 
 	if (st->streams.capacity != 0)
 		return;
-	mr_streams_begin(&st->streams, p->streams, sizeof(struct mr_stream), ctx->now_ns);
+	mr_streams_begin(&st->streams, p->common.streams, sizeof(struct mr_stream), ctx->now_ns);
 	st->events = mr_seqtrack_power(p->events);
 	st->templates = p->templates;
 }
@@ -195,25 +188,6 @@ MR_HD void mr_seqtrack_settle(const struct mr_ctx *ctx, struct mr_seqtrack_state
 	st->lost = st->queue.lost;
 }
 
-/* The stream of a packet, which is made if it is new; NULL: there is no place for it. */
-MR_HD struct mr_stream *mr_seqtrack_find(
-	const struct mr_ctx *ctx, struct mr_seqtrack_state *st, const struct mr_stream_key *key)
-{
-	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
-	enum mr_streams_found found;
-	struct mr_stream *s =
-		(struct mr_stream *)mr_streams_find(&st->streams, mr_seqtrack_streams(st), key,
-			ctx->now_ns, (uint64_t)p->idle_s * 1000000000u, &found);
-
-	if (s == NULL || found == MR_STREAMS_KNOWN)
-		return s;
-	s->told_ns = ctx->now_ns;
-	mr_count(ctx, MR_SEQTRACK_STREAMS, 1);
-	if (found == MR_STREAMS_REPLACED)
-		mr_count(ctx, MR_SEQTRACK_REPLACED, 1);
-	return s;
-}
-
 /* How many units the packet bears; 0: nobody knows, or it is malformed. */
 MR_HD int mr_seqtrack_units(struct mr_seqtrack_state *st, const struct mr_view *v,
 	const struct mr_stream_key *key, struct mr_seen *s)
@@ -239,7 +213,8 @@ MR_HD void mr_seqtrack_judge(const struct mr_ctx *ctx, struct mr_seqtrack_state 
 	struct mr_books b = mr_seqtrack_books(ctx, st);
 	int known = s->state != MR_SEEN_OK || mr_seqtrack_units(st, v, &stream->head.key, s);
 
-	stream->received++;
+	if (stream->received++ == 0)
+		stream->told_ns = ctx->now_ns;
 	stream->head.dirty |= MR_STREAM_UNTOLD;
 	if (s->state == MR_SEEN_MALFORMED) {
 		stream->malformed++;
@@ -260,6 +235,7 @@ MR_HD void mr_seqtrack_judge(const struct mr_ctx *ctx, struct mr_seqtrack_state 
 MR_HD void mr_seqtrack_packet(const struct mr_ctx *ctx, struct mr_seqtrack_state *st,
 	const struct mr_view *v, const struct mr_headers *h, struct mr_seen *s)
 {
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
 	struct mr_stream *stream;
 	struct mr_stream_key key;
 
@@ -273,7 +249,8 @@ MR_HD void mr_seqtrack_packet(const struct mr_ctx *ctx, struct mr_seqtrack_state
 		return;
 	}
 	mr_streams_key(v, h, s, &key);
-	stream = mr_seqtrack_find(ctx, st, &key);
+	stream = (struct mr_stream *)mr_streams_find(ctx, &st->streams, mr_seqtrack_streams(st),
+		&key, p->common.idle_s, MR_SEQTRACK_STREAMS);
 	if (stream == NULL)
 		mr_count(ctx, MR_SEQTRACK_OVERFLOW, 1);
 	else
@@ -321,33 +298,13 @@ MR_HD struct mr_stream *mr_seqtrack_next(const struct mr_ctx *ctx, struct mr_seq
 	struct mr_seqtrack_before before;
 	struct mr_stream *s;
 
-	if (st->cursor >= st->streams.used) {
-		if (last || st->streams.used == 0)
-			return NULL;
-		st->cursor = 0;
-	}
-	s = (struct mr_stream *)mr_streams_at(&st->streams, mr_seqtrack_streams(st), st->cursor);
+	s = (struct mr_stream *)mr_streams_next(ctx, &st->streams, mr_seqtrack_streams(st));
+	if (s == NULL)
+		return NULL;
 	before = mr_seqtrack_before(s);
 	mr_track_age(&b, s, last ? 0 : (uint64_t)p->late_ms * 1000000u);
 	mr_seqtrack_settle(ctx, st, &b, s, &before);
 	return s;
-}
-
-/* How many streams a blank buffer may look at: of those of one tick each is looked at once. */
-MR_HD uint32_t mr_seqtrack_share(const struct mr_ctx *ctx, struct mr_seqtrack_state *st)
-{
-	uint32_t most = MR_SEQTRACK_SCAN;
-
-	if (ctx->tick == MR_TICK_NOT)
-		return 0;
-	if (ctx->tick == MR_TICK_LAST)
-		return MR_SEQTRACK_SCAN_LAST;
-	if (st->scan_ns != ctx->now_ns || ctx->now_ns == 0)
-		st->scan_left = st->streams.used;
-	st->scan_ns = ctx->now_ns;
-	most = st->scan_left < most ? st->scan_left : most;
-	st->scan_left -= most;
-	return most;
 }
 
 /*
@@ -360,7 +317,7 @@ MR_HD void mr_seqtrack_write(const struct mr_ctx *ctx, struct mr_seqtrack_state 
 	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
 	const uint64_t report_ns =
 		ctx->tick == MR_TICK_LAST ? 0 : (uint64_t)p->report_ms * 1000000u;
-	uint32_t left = mr_seqtrack_share(ctx, st);
+	uint32_t left = mr_streams_share(ctx, &st->streams);
 	struct mr_track_queue *q = &st->queue;
 	struct mr_stream *s = NULL;
 
@@ -381,7 +338,7 @@ MR_HD void mr_seqtrack_write(const struct mr_ctx *ctx, struct mr_seqtrack_state 
 			s->head.dirty &= ~MR_STREAM_UNTOLD;
 			s->told_ns = ctx->now_ns;
 		}
-		st->cursor += s != NULL;
+		st->streams.cursor += s != NULL;
 		if (left-- == 0)
 			return;
 		s = mr_seqtrack_next(ctx, st);
@@ -399,10 +356,6 @@ MR_HD enum mr_flow mr_seqtrack_tell(
 	struct mr_result r = {0};
 	int wanted;
 
-	if (ctx->tick == MR_TICK_LAST && !st->last) {
-		st->last = 1;
-		st->cursor = 0;
-	}
 	r.at = v->room; /* where there are no results nothing fits */
 	wanted = mr_result_wanted(&p->to) && mr_result_begin(v, &p->to, &r);
 	mr_seqtrack_write(ctx, st, v, &r, wanted);
@@ -413,10 +366,7 @@ MR_HD enum mr_flow mr_seqtrack_tell(
 		return mr_send(v, p->to.port);
 	}
 	v->length = length;
-	/* Taken, so that the lane asks again: there are streams yet that were not looked at. */
-	if (ctx->tick == MR_TICK_LAST && st->cursor < st->streams.used)
-		return mr_drop(v, MR_REASON_consumed);
-	return MR_NEXT;
+	return mr_streams_go_on(ctx, &st->streams, v);
 }
 
 /* A packet of a stream, or a blank buffer, in its turn. */
@@ -428,7 +378,7 @@ MR_HD enum mr_flow mr_seqtrack_turn(const struct mr_ctx *ctx, struct mr_seqtrack
 	mr_seqtrack_begin(ctx, st);
 	if (ctx->tick == MR_TICK_NOT) {
 		mr_seqtrack_packet(ctx, st, v, h, seen);
-		if (p->forward)
+		if (p->common.forward)
 			return MR_NEXT;
 		(void)mr_drop(v, MR_REASON_consumed);
 		/* Events that would not fill a frame wait for a tick. */
@@ -468,36 +418,8 @@ MR_HD enum mr_flow mr_stage_seqtrack(const struct mr_ctx *ctx, struct mr_view *v
 
 #if defined(MR_STAGE_DESCRIBE)
 static const struct mr_param_desc seqtrack_params[] = {
-	{.name = "formats",
-		.type = MR_PARAM_FILE,
-		.offset = offsetof(struct mr_seqtrack_params, formats),
-		.def = "",
-		.unit = "",
-		.help = "table of which format comes where; without it, the ports that are usual"},
-	{.name = "formats_max",
-		.type = MR_PARAM_U32,
-		.offset = offsetof(struct mr_seqtrack_params, formats_max),
-		.min = MR_FORMAT_ROWS_MIN,
-		.max = MR_FORMAT_ROWS_MAX,
-		.def = "64",
-		.unit = "rows",
-		.help = "what the table has room for"},
-	{.name = "streams",
-		.type = MR_PARAM_U32,
-		.offset = offsetof(struct mr_seqtrack_params, streams),
-		.min = 1,
-		.max = 1u << 24,
-		.def = "4096",
-		.unit = "streams",
-		.help = "that are kept at a time, some 600 bytes of GPU memory each"},
-	{.name = "idle_s",
-		.type = MR_PARAM_U32,
-		.offset = offsetof(struct mr_seqtrack_params, idle_s),
-		.min = 1,
-		.max = 1000000,
-		.def = "300",
-		.unit = "s",
-		.help = "after which a stream may give its place to a new one"},
+	MR_STREAMS_PARAMS(
+		1u << 24, "4096", "that are kept at a time, some 600 bytes of GPU memory each"),
 	{.name = "templates",
 		.type = MR_PARAM_U32,
 		.offset = offsetof(struct mr_seqtrack_params, templates),
@@ -531,12 +453,6 @@ static const struct mr_param_desc seqtrack_params[] = {
 		.unit = "units",
 		.help = "most that may be missing at once; beyond it, or a 16th of the modulus, "
 			"the sender is taken to begin anew, and larger heaps are late"},
-	{.name = "forward",
-		.type = MR_PARAM_BOOL,
-		.offset = offsetof(struct mr_seqtrack_params, forward),
-		.def = "true",
-		.unit = "",
-		.help = "whether packets of streams go on, or end here"},
 	{.name = "events",
 		.type = MR_PARAM_U32,
 		.offset = offsetof(struct mr_seqtrack_params, events),
@@ -563,47 +479,22 @@ static uint64_t seqtrack_state_bytes(const uint8_t params[MR_PARAM_BYTES])
 
 static const struct mr_state_desc seqtrack_state = {seqtrack_state_bytes, NULL, "streams"};
 
-static size_t seqtrack_table_bytes(const uint8_t params[MR_PARAM_BYTES])
-{
-	return mr_format_bytes(((const struct mr_seqtrack_params *)params)->formats_max);
-}
-
-static int seqtrack_table_build(struct mr_table_text *text, const uint8_t params[MR_PARAM_BYTES],
-	const struct mr_param_env *env, void *table, size_t *ret_bytes)
-{
-	(void)env;
-	return mr_format_build(
-		text, ((const struct mr_seqtrack_params *)params)->formats_max, table, ret_bytes);
-}
-
-static const struct mr_table_desc seqtrack_table = {
-	"formats", "formats_max", seqtrack_table_bytes, seqtrack_table_build};
-
 static int seqtrack_check(const uint8_t params[MR_PARAM_BYTES], struct mr_err *err)
 {
 	return mr_result_check("seqtrack", &((const struct mr_seqtrack_params *)params)->to, err);
 }
 
 static const struct mr_stage_counter seqtrack_counters[] = {
-	[MR_SEQTRACK_RECEIVED] = {"received", "packets of a format in the table"},
+	MR_STREAMS_COUNTERS(MR_SEQTRACK),
 	[MR_SEQTRACK_PLACED] = {"placed", "of them, packets that came for the first time"},
-	[MR_SEQTRACK_DUPLICATE] = {"duplicate", "packets that had come before"},
 	[MR_SEQTRACK_LATE] = {"late", "packets whose gap was given up, or far from their stream"},
-	[MR_SEQTRACK_MALFORMED] = {"malformed", "packets whose lengths or marks contradict"},
 	[MR_SEQTRACK_UNKNOWN] = {"unknown",
 		"packets without a number, and IPFIX with data of unknown templates"},
-	[MR_SEQTRACK_FILTERED] = {"filtered",
-		"packets that say of themselves that they are invalid"},
-	[MR_SEQTRACK_OVERFLOW] = {"overflow", "packets of streams that there was no place for"},
 	[MR_SEQTRACK_REORDERED] = {"reordered", "of those placed, packets that filled a gap"},
 	[MR_SEQTRACK_UNITS] = {"units", "packets, records or bytes that were placed"},
 	[MR_SEQTRACK_MISSING] = {"missing", "of the same, those that were given up"},
 	[MR_SEQTRACK_GAPS] = {"gaps", "times that some were given up"},
-	[MR_SEQTRACK_RESTARTS] = {"restarts", "times that a sender began anew"},
 	[MR_SEQTRACK_STEPS] = {"clock_steps", "times that a sender's clock was set"},
-	[MR_SEQTRACK_STREAMS] = {"streams", "streams that began"},
-	[MR_SEQTRACK_REPLACED] = {"replaced", "of them, those that took an idle one's place"},
-	[MR_SEQTRACK_RESULTS] = {"results", "records that were told"},
 	[MR_SEQTRACK_RESULTS_LOST] = {"results_lost", "events that found their queue full"},
 };
 
@@ -617,7 +508,7 @@ const struct mr_stage_desc mr_stage_desc_seqtrack = {
 	.params = seqtrack_params,
 	.params_count = MR_ARRAY_LEN(seqtrack_params),
 	.check = seqtrack_check,
-	.table = &seqtrack_table,
+	.table = &mr_streams_table,
 	.counters = seqtrack_counters,
 	.counters_count = MR_ARRAY_LEN(seqtrack_counters),
 	.state = &seqtrack_state,

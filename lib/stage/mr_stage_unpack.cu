@@ -42,22 +42,19 @@
 #include "mr_result.h"
 #include "mr_window.h"
 
-#define MR_UNPACK_SCAN 256u       /* streams that a blank buffer looks through, */
-#define MR_UNPACK_SCAN_LAST 4096u /* and one of the last ticks */
 #define MR_UNPACK_NUMBERS 19u
 #define MR_UNPACK_RECORD (MR_RESULT_STREAM + 8 * MR_UNPACK_NUMBERS) /* without bins */
 #define MR_UNPACK_BINS_FEW 64u
 
 struct mr_unpack_params {
+	struct mr_streams_params common;
 	struct mr_result_to to;
 	uint64_t window_us, window_units;
 	uint32_t bits, order, coding; /* places in their lists of words */
 	uint32_t channels;
 	uint32_t threshold, threshold_negative;
-	uint32_t streams, results, formats_max;
-	uint32_t late_ms, idle_s;
-	uint32_t forward;
-	char formats[MR_PARAM_FILE_MAX];
+	uint32_t results;
+	uint32_t late_ms;
 };
 
 enum mr_unpack_counter {
@@ -90,12 +87,8 @@ struct mr_unpack_state {
 	struct mr_window_setting setting; /* that was last */
 	uint32_t setting_number;
 	uint32_t channels;
-	uint32_t cursor;    /* stream that a tick looks at next */
-	uint32_t last;      /* 1: the last ticks have begun, which go through all once */
-	uint32_t number;    /* of the next result */
-	uint32_t lost;      /* records of windows that were lost */
-	uint32_t scan_left; /* streams that this tick has not looked at */
-	uint64_t scan_ns;   /* when that was */
+	uint32_t number; /* of the next result */
+	uint32_t lost;   /* records of windows that were lost */
 	/* Events of mr_track.h are not told. */
 	struct mr_track_queue queue;
 	struct mr_track_event event;
@@ -114,8 +107,8 @@ MR_HD void *mr_unpack_streams(struct mr_unpack_state *st)
 MR_HD uint64_t mr_unpack_bytes(const struct mr_unpack_params *p)
 {
 	return sizeof(struct mr_unpack_state) +
-		(2ull * p->streams + p->results) * mr_window_stride(p->channels) +
-		mr_streams_bytes(p->streams, sizeof(struct mr_window_stream));
+		(2ull * p->common.streams + p->results) * mr_window_stride(p->channels) +
+		mr_streams_bytes(p->common.streams, sizeof(struct mr_window_stream));
 }
 
 MR_HD struct mr_window_setting mr_unpack_setting(const struct mr_unpack_params *p)
@@ -137,10 +130,10 @@ MR_HD void mr_unpack_begin(const struct mr_ctx *ctx, struct mr_unpack_state *st)
 	const struct mr_window_setting now = mr_unpack_setting(p), *was = &st->setting;
 
 	if (st->streams.capacity == 0) {
-		mr_streams_begin(
-			&st->streams, p->streams, sizeof(struct mr_window_stream), ctx->now_ns);
+		mr_streams_begin(&st->streams, p->common.streams, sizeof(struct mr_window_stream),
+			ctx->now_ns);
 		st->channels = p->channels;
-		st->pool.capacity = 2 * p->streams + p->results;
+		st->pool.capacity = 2 * p->common.streams + p->results;
 		st->pool.stride = mr_window_stride(p->channels);
 	}
 	if (now.format.bits != was->format.bits || now.format.little != was->format.little ||
@@ -208,23 +201,6 @@ MR_HD int mr_unpack_bears(const struct mr_seen *s)
 	}
 }
 
-/* The stream of a packet, which is made if it is new; NULL: there is no place for it. */
-MR_HD struct mr_window_stream *mr_unpack_find(
-	const struct mr_ctx *ctx, struct mr_unpack_state *st, const struct mr_stream_key *key)
-{
-	const struct mr_unpack_params *p = (const struct mr_unpack_params *)ctx->params;
-	enum mr_streams_found found;
-	struct mr_window_stream *s = (struct mr_window_stream *)mr_streams_find(&st->streams,
-		mr_unpack_streams(st), key, ctx->now_ns, (uint64_t)p->idle_s * 1000000000u, &found);
-
-	if (s == NULL || found == MR_STREAMS_KNOWN)
-		return s;
-	mr_count(ctx, MR_UNPACK_STREAMS, 1);
-	if (found == MR_STREAMS_REPLACED)
-		mr_count(ctx, MR_UNPACK_REPLACED, 1);
-	return s;
-}
-
 /* What rank 0 knows of the packet in hand. */
 struct mr_unpack_packet {
 	struct mr_window_stream *stream;
@@ -238,6 +214,7 @@ MR_HD void mr_unpack_place(const struct mr_ctx *ctx, struct mr_unpack_state *st,
 	const struct mr_view *v, const struct mr_headers *h, const struct mr_seen *seen,
 	struct mr_unpack_packet *p)
 {
+	const struct mr_unpack_params *params = (const struct mr_unpack_params *)ctx->params;
 	struct mr_window_books b = mr_unpack_books(ctx, st);
 	enum mr_window_class c;
 	struct mr_stream_key key;
@@ -254,7 +231,8 @@ MR_HD void mr_unpack_place(const struct mr_ctx *ctx, struct mr_unpack_state *st,
 		return;
 	}
 	mr_streams_key(v, h, seen, &key);
-	p->stream = mr_unpack_find(ctx, st, &key);
+	p->stream = (struct mr_window_stream *)mr_streams_find(ctx, &st->streams,
+		mr_unpack_streams(st), &key, params->common.idle_s, MR_UNPACK_STREAMS);
 	if (p->stream == NULL) {
 		mr_count(ctx, MR_UNPACK_OVERFLOW, 1);
 		return;
@@ -493,41 +471,21 @@ MR_HD enum mr_flow mr_unpack_tell(
 	return mr_send(v, p->to.port);
 }
 
-/* How many streams a blank buffer looks at: of those of one tick each is looked at once. */
-MR_HD uint32_t mr_unpack_share(const struct mr_ctx *ctx, struct mr_unpack_state *st)
-{
-	uint32_t most = MR_UNPACK_SCAN;
-
-	if (ctx->tick == MR_TICK_LAST)
-		return MR_UNPACK_SCAN_LAST;
-	if (st->scan_ns != ctx->now_ns || ctx->now_ns == 0)
-		st->scan_left = st->streams.used;
-	st->scan_ns = ctx->now_ns;
-	most = st->scan_left < most ? st->scan_left : most;
-	st->scan_left -= most;
-	return most;
-}
-
 /* Looks through streams for windows that are too old; on the last ticks, once through all. */
 MR_HD void mr_unpack_scan(const struct mr_ctx *ctx, struct mr_unpack_state *st)
 {
 	const struct mr_unpack_params *p = (const struct mr_unpack_params *)ctx->params;
 	struct mr_window_books b = mr_unpack_books(ctx, st);
-	const int last = ctx->tick == MR_TICK_LAST;
+	const uint64_t late_ns = ctx->tick == MR_TICK_LAST ? 0 : (uint64_t)p->late_ms * 1000000u;
 
-	if (last && !st->last) {
-		st->last = 1;
-		st->cursor = 0;
-	}
-	for (uint32_t left = mr_unpack_share(ctx, st); left != 0; left--) {
-		if (!last && st->cursor >= st->streams.used)
-			st->cursor = 0;
-		if (st->cursor >= st->streams.used)
+	for (uint32_t left = mr_streams_share(ctx, &st->streams); left != 0; left--) {
+		struct mr_stream_head *h =
+			mr_streams_next(ctx, &st->streams, mr_unpack_streams(st));
+
+		if (h == NULL)
 			break;
-		mr_window_age(&b,
-			(struct mr_window_stream *)mr_streams_at(
-				&st->streams, mr_unpack_streams(st), st->cursor++),
-			last ? 0 : (uint64_t)p->late_ms * 1000000u);
+		mr_window_age(&b, (struct mr_window_stream *)h, late_ns);
+		st->streams.cursor++;
 	}
 	mr_unpack_settle(ctx, st);
 }
@@ -585,7 +543,7 @@ MR_HD enum mr_flow mr_unpack_turn(
 	if (row != NULL) {
 		mr_format_read(row, v, &h, &seen);
 		mr_unpack_take(ctx, st, v, &h, &seen);
-		if (((const struct mr_unpack_params *)ctx->params)->forward)
+		if (((const struct mr_unpack_params *)ctx->params)->common.forward)
 			return MR_NEXT;
 		(void)mr_drop(v, MR_REASON_consumed);
 	} else {
@@ -595,10 +553,7 @@ MR_HD enum mr_flow mr_unpack_turn(
 	}
 	if (mr_unpack_tell(ctx, st, v) == MR_STOP || row != NULL)
 		return MR_STOP;
-	/* Taken, so that the lane asks again: there are streams yet that were not looked at. */
-	if (ctx->tick == MR_TICK_LAST && st->cursor < st->streams.used)
-		return mr_drop(v, MR_REASON_consumed);
-	return MR_NEXT;
+	return mr_streams_go_on(ctx, &st->streams, v);
 }
 
 MR_HD enum mr_flow mr_stage_unpack(const struct mr_ctx *ctx, struct mr_view *v)
@@ -627,20 +582,9 @@ static const char *const unpack_orders[] = {"big", "little", NULL};
 static const char *const unpack_codings[] = {"twos", "offset", NULL};
 
 static const struct mr_param_desc unpack_params[] = {
-	{.name = "formats",
-		.type = MR_PARAM_FILE,
-		.offset = offsetof(struct mr_unpack_params, formats),
-		.def = "",
-		.unit = "",
-		.help = "table of which format comes where; without it, the ports that are usual"},
-	{.name = "formats_max",
-		.type = MR_PARAM_U32,
-		.offset = offsetof(struct mr_unpack_params, formats_max),
-		.min = MR_FORMAT_ROWS_MIN,
-		.max = MR_FORMAT_ROWS_MAX,
-		.def = "64",
-		.unit = "rows",
-		.help = "what the table has room for"},
+	MR_STREAMS_PARAMS(1u << 20, "256",
+		"that are kept at a time, some 1200 bytes of GPU memory each, and 2200 for each "
+		"channel"),
 	{.name = "bits",
 		.type = MR_PARAM_WORD,
 		.offset = offsetof(struct mr_unpack_params, bits),
@@ -708,29 +652,6 @@ static const struct mr_param_desc unpack_params[] = {
 		.def = "100",
 		.unit = "ms",
 		.help = "after which a window is closed if nothing more came; needs tick_us"},
-	{.name = "streams",
-		.type = MR_PARAM_U32,
-		.offset = offsetof(struct mr_unpack_params, streams),
-		.min = 1,
-		.max = 1u << 20,
-		.def = "256",
-		.unit = "streams",
-		.help = "that are kept at a time, some 1200 bytes of GPU memory each, and 2200 for "
-			"each channel"},
-	{.name = "idle_s",
-		.type = MR_PARAM_U32,
-		.offset = offsetof(struct mr_unpack_params, idle_s),
-		.min = 1,
-		.max = 1000000,
-		.def = "300",
-		.unit = "s",
-		.help = "after which a stream may give its place to a new one"},
-	{.name = "forward",
-		.type = MR_PARAM_BOOL,
-		.offset = offsetof(struct mr_unpack_params, forward),
-		.def = "true",
-		.unit = "",
-		.help = "whether packets of streams go on, or end here"},
 	{.name = "results",
 		.type = MR_PARAM_U32,
 		.offset = offsetof(struct mr_unpack_params, results),
@@ -749,44 +670,20 @@ static uint64_t unpack_state_bytes(const uint8_t params[MR_PARAM_BYTES])
 
 static const struct mr_state_desc unpack_state = {unpack_state_bytes, NULL, "streams"};
 
-static size_t unpack_table_bytes(const uint8_t params[MR_PARAM_BYTES])
-{
-	return mr_format_bytes(((const struct mr_unpack_params *)params)->formats_max);
-}
-
-static int unpack_table_build(struct mr_table_text *text, const uint8_t params[MR_PARAM_BYTES],
-	const struct mr_param_env *env, void *table, size_t *ret_bytes)
-{
-	(void)env;
-	return mr_format_build(
-		text, ((const struct mr_unpack_params *)params)->formats_max, table, ret_bytes);
-}
-
-static const struct mr_table_desc unpack_table = {
-	"formats", "formats_max", unpack_table_bytes, unpack_table_build};
-
 static int unpack_check(const uint8_t params[MR_PARAM_BYTES], struct mr_err *err)
 {
 	return mr_result_check("unpack", &((const struct mr_unpack_params *)params)->to, err);
 }
 
 static const struct mr_stage_counter unpack_counters[] = {
-	[MR_UNPACK_RECEIVED] = {"received", "packets of a format in the table"},
+	MR_STREAMS_COUNTERS(MR_UNPACK),
 	[MR_UNPACK_PLACED] = {"placed", "of them, packets whose samples were added to a window"},
-	[MR_UNPACK_DUPLICATE] = {"duplicate", "packets that had come before"},
 	[MR_UNPACK_LATE] = {"late", "packets whose window was closed, or far from their stream"},
-	[MR_UNPACK_MALFORMED] = {"malformed", "packets whose lengths or marks contradict"},
 	[MR_UNPACK_UNKNOWN] = {"unknown", "packets without samples or without a number"},
-	[MR_UNPACK_FILTERED] = {"filtered", "packets that say of themselves that they are invalid"},
-	[MR_UNPACK_OVERFLOW] = {"overflow", "packets of streams that there was no place for"},
 	[MR_UNPACK_SAMPLES] = {"samples", "samples that were added"},
 	[MR_UNPACK_WINDOWS] = {"windows", "windows that were closed"},
 	[MR_UNPACK_INCOMPLETE] = {"incomplete", "of them, those that lacked something"},
 	[MR_UNPACK_AGED] = {"aged", "of them, those that were closed since nothing more came"},
-	[MR_UNPACK_RESTARTS] = {"restarts", "times that a sender began anew"},
-	[MR_UNPACK_STREAMS] = {"streams", "streams that began"},
-	[MR_UNPACK_REPLACED] = {"replaced", "of them, those that took an idle one's place"},
-	[MR_UNPACK_RESULTS] = {"results", "records that were told"},
 	[MR_UNPACK_RESULTS_LOST] = {"results_lost", "records of windows that nobody took in time"},
 };
 
@@ -801,7 +698,7 @@ const struct mr_stage_desc mr_stage_desc_unpack = {
 	.params = unpack_params,
 	.params_count = MR_ARRAY_LEN(unpack_params),
 	.check = unpack_check,
-	.table = &unpack_table,
+	.table = &mr_streams_table,
 	.counters = unpack_counters,
 	.counters_count = MR_ARRAY_LEN(unpack_counters),
 	.state = &unpack_state,

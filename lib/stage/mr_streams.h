@@ -20,9 +20,19 @@
 #define MR_STREAMS_H
 
 #include "mr_format.h"
+#include "mr_stage.h"
 
-#define MR_STREAMS_CHAIN 64u  /* most streams of one hash that are looked at */
-#define MR_STREAMS_SEARCH 16u /* and that a new one looks at for a place */
+#define MR_STREAMS_CHAIN 64u       /* most streams of one hash that are looked at */
+#define MR_STREAMS_SEARCH 16u      /* and that a new one looks at for a place */
+#define MR_STREAMS_SCAN 256u       /* that a blank buffer looks at, */
+#define MR_STREAMS_SCAN_LAST 4096u /* and one of the last ticks */
+
+/* What the parameters of a stage with streams begin with. */
+struct mr_streams_params {
+	uint32_t streams, formats_max, idle_s;
+	uint32_t forward;
+	char formats[MR_PARAM_FILE_MAX];
+};
 
 struct mr_stream_key {
 	uint64_t id[3];   /* struct mr_seen */
@@ -49,14 +59,12 @@ struct mr_streams {
 	uint32_t hashes;   /* mr_streams_hashes(capacity) */
 	uint32_t used;     /* places that were ever taken */
 	uint32_t search;   /* where to look for an idle one next */
+	uint32_t cursor;   /* which a tick looks at next */
+	uint32_t left;     /* that this tick has not looked at */
+	uint32_t last;     /* 1: the last ticks have begun */
 	uint32_t spare;
+	uint64_t tick_ns; /* when this tick was */
 	uint64_t seed;
-};
-
-enum mr_streams_found {
-	MR_STREAMS_KNOWN,
-	MR_STREAMS_NEW,
-	MR_STREAMS_REPLACED, /* new, in the place of an idle one */
 };
 
 /* Hashes: a power of two that is not below capacity. */
@@ -146,26 +154,28 @@ MR_HD int mr_streams_same(const struct mr_stream_key *a, const struct mr_stream_
 		a->from[3] == b->from[3] && a->ports == b->ports && a->format == b->format;
 }
 
-/* A place for a new stream; capacity: there is none. */
-MR_HD uint32_t mr_streams_place(struct mr_streams *s, void *memory, uint64_t now_ns,
-	uint64_t idle_ns, enum mr_streams_found *ret_found)
+/* A place for a new stream, which is counted; capacity: there is none. */
+MR_HD uint32_t mr_streams_place(const struct mr_ctx *ctx, struct mr_streams *s, void *memory,
+	uint32_t idle_s, uint32_t counter)
 {
-	*ret_found = MR_STREAMS_NEW;
-	if (s->used < s->capacity)
+	if (s->used < s->capacity) {
+		mr_count(ctx, counter, 1);
 		return s->used++;
-	*ret_found = MR_STREAMS_REPLACED;
+	}
 	for (uint32_t k = 0; k < MR_STREAMS_SEARCH; k++) {
 		const uint32_t i = s->search;
 		struct mr_stream_head *h = mr_streams_at(s, memory, i);
 		uint32_t *at;
 
 		s->search = i + 1 < s->capacity ? i + 1 : 0;
-		if (h->dirty != 0 || now_ns - h->seen_ns < idle_ns)
+		if (h->dirty != 0 || ctx->now_ns - h->seen_ns < idle_s * 1000000000ull)
 			continue;
 		at = mr_streams_first(s, memory, &h->key);
 		while (*at != i + 1)
 			at = &mr_streams_at(s, memory, *at - 1)->chain;
 		*at = h->chain;
+		mr_count(ctx, counter, 1);
+		mr_count(ctx, counter + 1, 1);
 		return i;
 	}
 	return s->capacity;
@@ -173,26 +183,25 @@ MR_HD uint32_t mr_streams_place(struct mr_streams *s, void *memory, uint64_t now
 
 /*
  * mr_streams_find gives the stream of a key; a new one is zeroes but for its head. NULL: there
- * is no place for it.
+ * is no place for it. `counter` is of new streams, the one behind it of those that took the place
+ * of one that was idle for idle_s.
  */
-MR_HD struct mr_stream_head *mr_streams_find(struct mr_streams *s, void *memory,
-	const struct mr_stream_key *key, uint64_t now_ns, uint64_t idle_ns,
-	enum mr_streams_found *ret_found)
+MR_HD struct mr_stream_head *mr_streams_find(const struct mr_ctx *ctx, struct mr_streams *s,
+	void *memory, const struct mr_stream_key *key, uint32_t idle_s, uint32_t counter)
 {
 	uint32_t *first = mr_streams_first(s, memory, key), at = *first, steps = 0;
 	struct mr_stream_head *h;
 
 	for (; at != 0; at = h->chain) {
 		h = mr_streams_at(s, memory, at - 1);
-		*ret_found = MR_STREAMS_KNOWN;
 		if (mr_streams_same(&h->key, key)) {
-			h->seen_ns = now_ns;
+			h->seen_ns = ctx->now_ns;
 			return h;
 		}
 		if (++steps == MR_STREAMS_CHAIN)
 			return NULL;
 	}
-	at = mr_streams_place(s, memory, now_ns, idle_ns, ret_found);
+	at = mr_streams_place(ctx, s, memory, idle_s, counter);
 	if (at == s->capacity)
 		return NULL;
 	h = mr_streams_at(s, memory, at);
@@ -201,9 +210,114 @@ MR_HD struct mr_stream_head *mr_streams_find(struct mr_streams *s, void *memory,
 		((uint64_t *)h)[i] = 0;
 	h->key = *key;
 	h->chain = *first;
-	h->seen_ns = now_ns;
+	h->seen_ns = ctx->now_ns;
 	*first = at + 1;
 	return h;
 }
+
+/*
+ * mr_streams_share says how many streams a blank buffer looks at, a packet's none: of those of one
+ * tick each is looked at once. The last ticks go through all once, from the first.
+ */
+MR_HD uint32_t mr_streams_share(const struct mr_ctx *ctx, struct mr_streams *s)
+{
+	uint32_t most = MR_STREAMS_SCAN;
+
+	if (ctx->tick == MR_TICK_NOT)
+		return 0;
+	if (ctx->tick == MR_TICK_LAST) {
+		if (!s->last)
+			s->cursor = 0;
+		s->last = 1;
+		return MR_STREAMS_SCAN_LAST;
+	}
+	if (s->tick_ns != ctx->now_ns || ctx->now_ns == 0)
+		s->left = s->used;
+	s->tick_ns = ctx->now_ns;
+	most = s->left < most ? s->left : most;
+	s->left -= most;
+	return most;
+}
+
+/* The stream at the cursor, which the caller moves; NULL: no tick looks at any more. */
+MR_HD struct mr_stream_head *mr_streams_next(
+	const struct mr_ctx *ctx, struct mr_streams *s, void *memory)
+{
+	if (s->cursor >= s->used) {
+		if (ctx->tick == MR_TICK_LAST || s->used == 0)
+			return NULL;
+		s->cursor = 0;
+	}
+	return mr_streams_at(s, memory, s->cursor);
+}
+
+/*
+ * mr_streams_go_on ends what a blank buffer was for that tells nothing. While the last ticks have
+ * streams to look at it is taken, so that the lane asks again.
+ */
+MR_HD enum mr_flow mr_streams_go_on(
+	const struct mr_ctx *ctx, const struct mr_streams *s, struct mr_view *v)
+{
+	if (ctx->tick == MR_TICK_LAST && s->cursor < s->used)
+		return mr_drop(v, MR_REASON_consumed);
+	return MR_NEXT;
+}
+
+#if !defined(__CUDACC__)
+/* Rows of the parameters that begin with a struct mr_streams_params: how many streams there may
+ * be, how many there are if nobody says, and what of. */
+#define MR_STREAMS_PARAMS(most, usual, what)                                                       \
+	{.name = "formats",                                                                        \
+		.type = MR_PARAM_FILE,                                                             \
+		.offset = offsetof(struct mr_streams_params, formats),                             \
+		.def = "",                                                                         \
+		.unit = "",                                                                        \
+		.help = "table of which format comes where; without it, the ports that are "       \
+			"usual"},                                                                  \
+		{.name = "formats_max",                                                            \
+			.type = MR_PARAM_U32,                                                      \
+			.offset = offsetof(struct mr_streams_params, formats_max),                 \
+			.min = MR_FORMAT_ROWS_MIN,                                                 \
+			.max = MR_FORMAT_ROWS_MAX,                                                 \
+			.def = "64",                                                               \
+			.unit = "rows",                                                            \
+			.help = "what the table has room for"},                                    \
+		{.name = "streams",                                                                \
+			.type = MR_PARAM_U32,                                                      \
+			.offset = offsetof(struct mr_streams_params, streams),                     \
+			.min = 1,                                                                  \
+			.max = most,                                                               \
+			.def = usual,                                                              \
+			.unit = "streams",                                                         \
+			.help = what},                                                             \
+		{.name = "idle_s",                                                                 \
+			.type = MR_PARAM_U32,                                                      \
+			.offset = offsetof(struct mr_streams_params, idle_s),                      \
+			.min = 1,                                                                  \
+			.max = 1000000,                                                            \
+			.def = "300",                                                              \
+			.unit = "s",                                                               \
+			.help = "after which a stream may give its place to a new one"},           \
+	{                                                                                          \
+		.name = "forward", .type = MR_PARAM_BOOL,                                          \
+		.offset = offsetof(struct mr_streams_params, forward), .def = "true", .unit = "",  \
+		.help = "whether packets of streams go on, or end here"                            \
+	}
+
+/* What each such stage counts by these names. */
+#define MR_STREAMS_COUNTERS(of)                                                                    \
+	[of##_RECEIVED] = {"received", "packets of a format in the table"},                        \
+	[of##_DUPLICATE] = {"duplicate", "packets that had come before"},                          \
+	[of##_MALFORMED] = {"malformed", "packets whose lengths or marks contradict"},             \
+	[of##_FILTERED] = {"filtered", "packets that say of themselves that they are invalid"},    \
+	[of##_OVERFLOW] = {"overflow", "packets of streams that there was no place for"},          \
+	[of##_RESTARTS] = {"restarts", "times that a sender began anew"},                          \
+	[of##_STREAMS] = {"streams", "streams that began"},                                        \
+	[of##_REPLACED] = {"replaced", "of them, those that took an idle one's place"},            \
+	[of##_RESULTS] = {"results", "records that were told"}
+
+/* The table of formats that such parameters name. */
+extern const struct mr_table_desc mr_streams_table;
+#endif
 
 #endif

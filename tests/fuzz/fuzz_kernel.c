@@ -113,12 +113,12 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 
 		/* What memory is laid out by is the plan's; the rest is as wild as may be. */
 		mr_stage_param_defaults(stage, c->params[0]);
-		seqtrack->streams = 3;
+		seqtrack->common.streams = 3;
 		seqtrack->events = seqtrack->templates = 16;
 		seqtrack->window = raw ? param : 1 + param % 64;
 		seqtrack->leap = raw ? param >> 8 : 1 + param % 1000;
 		seqtrack->late_ms = seqtrack->report_ms = raw ? 0 : 1;
-		seqtrack->forward = param >> 4 & 1;
+		seqtrack->common.forward = param >> 4 & 1;
 		seqtrack->to.dst = seqtrack->to.src = (struct mr_ip){raw ? param >> 5 & 7
 				: param >> 5 & 1                         ? 4
 									 : 6,
@@ -130,7 +130,7 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 	if (c->stage == MR_STAGE_unpack) {
 		/* What it divides by is the plan's too. */
 		mr_stage_param_defaults(mr_stage_at(c->stage), c->params[0]);
-		unpack->streams = 3;
+		unpack->common.streams = 3;
 		unpack->results = 1 + param % 2;
 		unpack->window_us = 1 + param % 64;
 		unpack->window_units = 1 + param % 5;
@@ -140,7 +140,7 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 		unpack->channels = 1 + (param >> 5 & 3);
 		unpack->threshold = raw ? param : param % 100;
 		unpack->late_ms = raw ? 0 : 1;
-		unpack->forward = param >> 7 & 1;
+		unpack->common.forward = param >> 7 & 1;
 		unpack->to.dst = unpack->to.src = (struct mr_ip){raw ? param >> 8 & 7
 				: param >> 8 & 1                     ? 4
 								     : 6,

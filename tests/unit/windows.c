@@ -71,7 +71,7 @@ static void run(struct mr_view *v)
 
 static void frame(size_t bytes)
 {
-	const int forward = ((const struct mr_unpack_params *)params)->forward != 0;
+	const int forward = ((const struct mr_unpack_params *)params)->common.forward != 0;
 	/* One that goes on ends with its buffer, so that a sanitizer sees who reads on. */
 	const uint32_t room = forward ? 128 + (uint32_t)bytes : ROOM;
 	uint8_t *from = take(bytes), *buffer = malloc(room);
