@@ -3,11 +3,11 @@
  * Any packets of one stream through its books: whatever a sender says, they add up, and no gap
  * lies outside of what was seen.
  *
- * Input: how loss is found, modulus, window, leap (a byte each); then a byte of what changes, and
- * the bytes of it, for each packet.
+ * Input: fuzz_seen.h; before the packets window and leap, a byte each.
  *
  * MR_FUZZ_PLANTED says that the queue is twice as long as it is.
  */
+#include "fuzz_seen.h"
 #include "mr_track.h"
 
 #include <stdlib.h>
@@ -19,20 +19,6 @@
 #else
 #define MASK (EVENTS - 1)
 #endif
-
-struct input {
-	const uint8_t *at;
-	size_t left;
-};
-
-static uint64_t take(struct input *in, uint32_t bytes)
-{
-	uint64_t v = 0;
-
-	for (uint32_t i = 0; i < bytes && in->left != 0; i++, in->left--)
-		v |= (uint64_t)*in->at++ << 8 * i;
-	return v;
-}
 
 static void check_span(const struct mr_track_span *s)
 {
@@ -62,61 +48,25 @@ static void check(const struct mr_stream *st, const struct mr_track_queue *q)
 		check_span(&st->u.span);
 }
 
-/* The next packet: what the one before was, but for what the input changes. */
-static int change(struct input *in, struct mr_seen *s, struct mr_books *b, uint64_t modulus)
-{
-	const uint32_t what = (uint32_t)take(in, 1);
-
-	s->seq += (what & 1) != 0 ? (uint64_t)(int8_t)take(in, 1) : s->units;
-	if ((what & 2) != 0)
-		s->seq = take(in, 8);
-	if (modulus != 0)
-		s->seq %= modulus;
-	s->time_ps += (what & 4) != 0 ? take(in, 8) : 1000;
-	if ((what & 8) != 0)
-		s->time_s += (uint64_t)(int32_t)take(in, 4);
-	if ((what & 16) != 0)
-		s->units = s->track == MR_TRACK_COUNT || s->track == MR_TRACK_HEAP ? take(in, 4)
-										   : s->units;
-	if ((what & 32) != 0) {
-		s->heap_at = take(in, 6);
-		s->heap_bytes = take(in, 6);
-		if (s->heap_bytes != 0 && s->heap_at + s->units > s->heap_bytes)
-			s->heap_bytes = s->heap_at + s->units;
-	}
-	if ((what & 64) != 0) {
-		s->uptime_ms = take(in, 4);
-		s->flags ^= (uint32_t)take(in, 1) & 15;
-	}
-	b->now_ns += what;
-	/* Only IPFIX may have units that nobody knows. */
-	return s->track != MR_TRACK_COUNT || (what & 128) == 0;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const uint64_t moduli[] = {
-		0, 2, 16, 100, 256, 65536, 1u << 24, 1ull << 32, 1ull << 48};
 	/* Of the heap, where what lies behind it is nobody's. */
 	struct mr_track_event *events = malloc(EVENTS * sizeof(*events));
 	struct mr_track_queue queue = {0};
 	struct mr_stream st = {0};
-	struct mr_seen s = {.state = MR_SEEN_OK, .units = 1, .flags = MR_SEEN_TIME};
 	struct mr_books b = {.queue = &queue, .events = events, .events_mask = MASK};
 	struct input in = {data, size};
+	struct mr_seen s;
 
-	s.track = (uint32_t)take(&in, 1) % 4;
-	s.modulus = moduli[take(&in, 1) % (sizeof(moduli) / sizeof(moduli[0]))];
-	/* What the formats of these have. */
-	if (s.track == MR_TRACK_CLOCK)
-		s.modulus = 16;
-	else if (s.track == MR_TRACK_SECOND)
-		s.modulus = 1u << 24;
+	begin(&in, &s);
 	b.window = 1 + take(&in, 1) * 16;
 	b.leap = 1 + take(&in, 1) * 256;
 	while (in.left != 0) {
-		const int known = change(&in, &s, &b, s.modulus);
+		const uint32_t what = change(&in, &s, 1, 8, 4);
+		/* Only IPFIX may have units that nobody knows. */
+		const int known = s.track != MR_TRACK_COUNT || (what & 128) == 0;
 
+		b.now_ns += what;
 		st.received++;
 		st.unknown += !known;
 		(void)mr_track_packet(&b, &st, &s, s.units, known);

@@ -3,11 +3,11 @@
  * Any packets of one stream through its windows: whatever a sender says, each window of the pool
  * is open, waits, or is free, and none takes more than it should bear.
  *
- * Input: how loss is found, modulus, length of windows, who is told (a byte each); then a byte of
- * what changes, and the bytes of it, for each packet.
+ * Input: fuzz_seen.h; before the packets the length of windows and who is told, a byte each.
  *
  * MR_FUZZ_PLANTED says that the pool is twice as large as it is.
  */
+#include "fuzz_seen.h"
 #include "mr_window.h"
 
 #include <stdlib.h>
@@ -20,24 +20,10 @@
 #define CAPACITY WINDOWS
 #endif
 
-struct input {
-	const uint8_t *at;
-	size_t left;
-};
-
 struct place {
 	struct mr_window w;
 	struct mr_window_channel channel;
 };
-
-static uint64_t take(struct input *in, uint32_t bytes)
-{
-	uint64_t v = 0;
-
-	for (uint32_t i = 0; i < bytes && in->left != 0; i++, in->left--)
-		v |= (uint64_t)*in->at++ << 8 * i;
-	return v;
-}
 
 /* Marks the window, which is in one place alone. */
 static struct mr_window *mark(const struct mr_window_books *b, uint32_t i, uint32_t *seen)
@@ -83,67 +69,33 @@ static void check(const struct mr_window_books *b, const struct mr_window_stream
 		abort();
 }
 
-/* The next packet: what the one before was, but for what the input changes. */
-static void change(struct input *in, struct mr_seen *s, struct mr_window_books *b, uint64_t modulus)
-{
-	const uint32_t what = (uint32_t)take(in, 1);
-
-	s->seq += (what & 1) != 0 ? (uint64_t)(int8_t)take(in, 1) : s->units;
-	if ((what & 2) != 0)
-		s->seq = take(in, 8);
-	if (modulus != 0)
-		s->seq %= modulus;
-	s->time_ps += (what & 4) != 0 ? (uint64_t)(int64_t)(int32_t)take(in, 4) * 1000 : 1000000;
-	if ((what & 8) != 0)
-		s->time_s += (uint64_t)(int32_t)take(in, 4);
-	if ((what & 16) != 0 && (s->track == MR_TRACK_COUNT || s->track == MR_TRACK_HEAP))
-		s->units = take(in, 2);
-	if ((what & 32) != 0) {
-		s->heap_at = take(in, 6);
-		s->heap_bytes = take(in, 6);
-		if (s->heap_bytes != 0 && s->heap_at + s->units > s->heap_bytes)
-			s->heap_bytes = s->heap_at + s->units;
-	}
-	if ((what & 64) != 0) {
-		s->uptime_ms = take(in, 4);
-		s->flags ^= (uint32_t)take(in, 1) & 15;
-	}
-	b->track.now_ns += what;
-	b->setting_number += (what & 0xc0) == 0xc0;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const uint64_t moduli[] = {
-		0, 2, 16, 100, 256, 65536, 1u << 24, 1ull << 32, 1ull << 48};
 	struct mr_track_event event;
 	struct mr_track_queue queue = {0};
 	struct mr_window_stream st = {0};
 	struct place *memory = calloc(WINDOWS, sizeof(*memory));
 	struct mr_windows pool = {.capacity = CAPACITY, .stride = sizeof(*memory)};
-	struct mr_seen s = {.state = MR_SEEN_OK, .units = 1, .flags = MR_SEEN_TIME};
 	struct mr_window_books b = {.pool = &pool,
 		.memory = (uint8_t *)memory,
 		.track = {.queue = &queue, .events = &event, .leap = 1u << 24},
 		.setting_number = 1};
 	struct input in = {data, size};
+	struct mr_seen s;
 
-	s.track = (uint32_t)take(&in, 1) % 4;
-	s.modulus = moduli[take(&in, 1) % (sizeof(moduli) / sizeof(moduli[0]))];
-	if (s.track == MR_TRACK_CLOCK)
-		s.modulus = 16;
-	else if (s.track == MR_TRACK_SECOND)
-		s.modulus = 1u << 24;
+	begin(&in, &s);
 	b.setting.us = b.setting.units = 1 + take(&in, 1);
 	b.setting.format.bits = 8;
 	b.waits = (uint32_t)take(&in, 1) & 1;
 	while (in.left != 0) {
+		const uint32_t what = change(&in, &s, 1000, 4, 2);
 		enum mr_window_class c;
 		struct mr_window *w;
 		uint64_t at = 0;
 		uint32_t is_new;
 
-		change(&in, &s, &b, s.modulus);
+		b.track.now_ns += what;
+		b.setting_number += (what & 0xc0) == 0xc0;
 		b.track.restarts = 0;
 		queue.tail = queue.head;
 		w = mr_window_find(&b, &st, &s, &c, &at, &is_new);
