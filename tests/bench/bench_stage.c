@@ -108,7 +108,7 @@ static void make_frames(void)
 	}
 }
 
-static void *build(enum mr_stage_id id, uint8_t params[MR_PARAM_BYTES], char *text)
+static void *build(enum mr_stage_id id, const uint8_t params[MR_PARAM_BYTES], char *text)
 {
 	const struct mr_stage_desc *stage = mr_stage_at(id);
 	struct mr_table_errors errors = {0};
@@ -424,36 +424,45 @@ static void measure_stage(struct side *w, enum mr_stage_id id, const void *table
 	measure(what, w, round_kernel, true);
 }
 
-/* The stage that keeps books of streams, by the kernel that keeps order. */
-static void measure_streams(struct side *w)
+/* A stage that keeps streams, by the kernel that keeps order, and what a plain program does. */
+static void measure_streams(struct side *w, enum mr_stage_id id,
+	const uint8_t params[MR_PARAM_BYTES], char *formats, const char *const what[2],
+	round_fn *plain)
 {
-	static uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
-	const struct mr_stage_desc *stage = mr_stage_at(MR_STAGE_seqtrack);
-	char text[] = "custom udp 1-65535 id 0:4 seq 4:4";
-	void *table;
+	const struct mr_stage_desc *stage = mr_stage_at(id);
+	void *table = build(id, params, formats);
 
-	/* One sender; its checksum is nobody's matter here. */
-	for (uint32_t i = 0; i < FRAMES; i++) {
-		put(fresh + i * ROOM + HEAD + 26, 4, 0x0a000001);
-		put(fresh + i * ROOM + HEAD + 34, 4, 1000 << 16 | 9000);
-	}
-	mr_stage_param_defaults(stage, params);
-	set(MR_STAGE_seqtrack, "streams", STREAMS, params);
-	set(MR_STAGE_seqtrack, "events", 16, params);
-	set(MR_STAGE_seqtrack, "templates", 16, params);
-	table = build(MR_STAGE_seqtrack, params, text);
 	state_bytes = mr_stage_lane_bytes(stage, params);
 	state = aligned_alloc(64, MR_ALIGN_UP(state_bytes, 64));
 	if (state == NULL)
 		die("no memory for streams");
 	w->worker.lane.chain[0].state = bench_address(state);
 	w->worker.work = stage->work;
-	measure_stage(w, MR_STAGE_seqtrack, table, params, "seqtrack, kernel");
+	memset(w->worker.counters, 0, sizeof(w->worker.counters));
+	measure_stage(w, id, table, params, what[0]);
 	if (w->worker.counters[1][1] != (uint64_t)FRAMES * rounds * BEST_OF)
-		die("seqtrack did not place every packet");
-	measure("seqtrack, plain loop", w, round_plain_streams, false);
+		die("a stage did not place every packet");
+	measure(what[1], w, plain, false);
 	free(state);
 	free(table);
+}
+
+static void measure_seqtrack(struct side *w)
+{
+	static uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
+	static const char *const what[] = {"seqtrack, kernel", "seqtrack, plain loop"};
+	char formats[] = "custom udp 1-65535 id 0:4 seq 4:4";
+
+	/* One sender; its checksum is nobody's matter here. */
+	for (uint32_t i = 0; i < FRAMES; i++) {
+		put(fresh + i * ROOM + HEAD + 26, 4, 0x0a000001);
+		put(fresh + i * ROOM + HEAD + 34, 4, 1000 << 16 | 9000);
+	}
+	mr_stage_param_defaults(mr_stage_at(MR_STAGE_seqtrack), params);
+	set(MR_STAGE_seqtrack, "streams", STREAMS, params);
+	set(MR_STAGE_seqtrack, "events", 16, params);
+	set(MR_STAGE_seqtrack, "templates", 16, params);
+	measure_streams(w, MR_STAGE_seqtrack, params, formats, what, round_plain_streams);
 }
 
 /* What a plain program does: least, most, sums and bins of 8-bit samples. */
@@ -483,30 +492,18 @@ static void round_plain_samples(struct side *w)
 	mr_store_relaxed_u64(&sink, s);
 }
 
-/* The stage that unpacks samples: 14 of 8 bits in a packet. */
-static void measure_samples(struct side *w)
+/* 14 samples of 8 bits in a packet. */
+static void measure_unpack(struct side *w)
 {
 	static uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
-	const struct mr_stage_desc *stage = mr_stage_at(MR_STAGE_unpack);
-	char text[] = "custom udp 1-65535 id 0:4 seq 4:4 payload 8";
-	void *table;
+	static const char *const what[] = {
+		"unpack, 14 samples a packet, kernel", "unpack, plain loop"};
+	char formats[] = "custom udp 1-65535 id 0:4 seq 4:4 payload 8";
 
-	mr_stage_param_defaults(stage, params);
+	mr_stage_param_defaults(mr_stage_at(MR_STAGE_unpack), params);
 	set(MR_STAGE_unpack, "streams", STREAMS, params);
 	set(MR_STAGE_unpack, "window_units", 16, params);
-	table = build(MR_STAGE_unpack, params, text);
-	state_bytes = mr_stage_lane_bytes(stage, params);
-	state = aligned_alloc(64, MR_ALIGN_UP(state_bytes, 64));
-	if (state == NULL)
-		die("no memory for windows");
-	w->worker.lane.chain[0].state = bench_address(state);
-	memset(w->worker.counters, 0, sizeof(w->worker.counters));
-	measure_stage(w, MR_STAGE_unpack, table, params, "unpack, 14 samples a packet, kernel");
-	if (w->worker.counters[1][1] != (uint64_t)FRAMES * rounds * BEST_OF)
-		die("unpack did not add every packet");
-	measure("unpack, plain loop", w, round_plain_samples, false);
-	free(state);
-	free(table);
+	measure_streams(w, MR_STAGE_unpack, params, formats, what, round_plain_samples);
 }
 
 int main(int argc, char **argv)
@@ -538,8 +535,7 @@ int main(int argc, char **argv)
 	measure_stage(&w, MR_STAGE_filter, filter_table, filter, "filter, kernel");
 	measure("filter, lookup alone", &w, round_filter, false);
 	measure("rte_acl, gathered keys and classify", &w, round_acl, false);
-	memset(w.worker.counters, 0, sizeof(w.worker.counters));
-	measure_streams(&w);
-	measure_samples(&w);
+	measure_seqtrack(&w);
+	measure_unpack(&w);
 	return 0;
 }
