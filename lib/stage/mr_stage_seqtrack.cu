@@ -21,7 +21,8 @@
  * expected = units + missing + open; received = placed + duplicate + late + malformed + unknown +
  * filtered, and one more while a packet is held. Totals of a stream are told at most every
  * report_ms, when something came. Events wait in a queue of `events`; one that finds it full is
- * lost and counted. With `forward: false` packets end here, and their buffers bear results too.
+ * lost and counted, and so are those that wait when a reload takes result_dst away. With
+ * `forward: false` packets end here, and their buffers bear results too.
  */
 #ifndef MR_STAGE_SEQTRACK_CU
 #define MR_STAGE_SEQTRACK_CU
@@ -112,12 +113,20 @@ MR_HD uint64_t mr_seqtrack_bytes(const struct mr_seqtrack_params *p)
 MR_HD void mr_seqtrack_begin(const struct mr_ctx *ctx, struct mr_seqtrack_state *st)
 {
 	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)ctx->params;
+	const uint32_t waiting = st->queue.head - st->queue.tail;
 
-	if (st->streams.capacity != 0)
-		return;
-	mr_streams_begin(&st->streams, p->common.streams, sizeof(struct mr_stream), ctx->now_ns);
-	st->events = mr_seqtrack_power(p->events);
-	st->templates = p->templates;
+	if (st->streams.capacity == 0) {
+		mr_streams_begin(
+			&st->streams, p->common.streams, sizeof(struct mr_stream), ctx->now_ns);
+		st->events = mr_seqtrack_power(p->events);
+		st->templates = p->templates;
+	}
+	if (waiting != 0 && !mr_result_wanted(&p->to)) {
+		mr_count(ctx, MR_SEQTRACK_RESULTS_LOST, waiting);
+		st->queue.tail = st->queue.head;
+		st->queue.lost += waiting;
+		st->lost += waiting;
+	}
 }
 
 MR_HD struct mr_books mr_seqtrack_books(const struct mr_ctx *ctx, struct mr_seqtrack_state *st)
@@ -495,7 +504,8 @@ static const struct mr_stage_counter seqtrack_counters[] = {
 	[MR_SEQTRACK_MISSING] = {"missing", "of the same, those that were given up"},
 	[MR_SEQTRACK_GAPS] = {"gaps", "times that some were given up"},
 	[MR_SEQTRACK_STEPS] = {"clock_steps", "times that a sender's clock was set"},
-	[MR_SEQTRACK_RESULTS_LOST] = {"results_lost", "events that found their queue full"},
+	[MR_SEQTRACK_RESULTS_LOST] = {"results_lost",
+		"events that found their queue full, or result_dst taken away"},
 };
 
 const struct mr_stage_desc mr_stage_desc_seqtrack = {

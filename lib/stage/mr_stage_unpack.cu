@@ -136,6 +136,8 @@ MR_HD void mr_unpack_begin(const struct mr_ctx *ctx, struct mr_unpack_state *st)
 		st->pool.capacity = 2 * p->common.streams + p->results;
 		st->pool.stride = mr_window_stride(p->channels);
 	}
+	if (!mr_result_wanted(&p->to))
+		mr_window_forget(&st->pool, mr_unpack_windows(st));
 	if (now.format.bits != was->format.bits || now.format.little != was->format.little ||
 		now.format.offset != was->format.offset || now.threshold != was->threshold ||
 		now.us != was->us || now.units != was->units) {

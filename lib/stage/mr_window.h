@@ -128,7 +128,8 @@ struct mr_windows {
 	uint32_t free;             /* first of those that are free, + 1 */
 	uint32_t oldest, last;     /* of those that wait, + 1 */
 	uint32_t closed, incomplete, aged, lost;
-	uint32_t lost_told, spare; /* channels of lost ones that were told */
+	uint32_t lost_told; /* channels of lost ones that were told */
+	uint32_t waiting;   /* how many wait */
 };
 
 /* What the functions below work with. */
@@ -171,6 +172,7 @@ MR_HD uint32_t mr_window_unqueue(struct mr_windows *p, uint8_t *memory)
 	p->oldest = mr_window_at(p, memory, i)->next;
 	if (p->oldest == 0)
 		p->last = 0;
+	p->waiting--;
 	return i;
 }
 
@@ -193,6 +195,18 @@ MR_HD uint32_t mr_window_take(struct mr_windows *p, uint8_t *memory)
 	p->lost++;
 	p->lost_told += mr_window_at(p, memory, p->oldest)->told;
 	return mr_window_unqueue(p, memory);
+}
+
+/* mr_window_forget gives up all that wait, since nobody is told any more. */
+MR_HD void mr_window_forget(struct mr_windows *p, uint8_t *memory)
+{
+	if (p->waiting == 0)
+		return;
+	p->lost += p->waiting;
+	p->lost_told += mr_window_at(p, memory, p->oldest)->told;
+	mr_window_at(p, memory, p->last)->next = p->free;
+	p->free = p->oldest;
+	p->oldest = p->last = p->waiting = 0;
 }
 
 /* The open window of a number, or NULL; *ret_i says which of both it is. */
@@ -272,6 +286,7 @@ MR_HD void mr_window_close(
 	else
 		b->pool->oldest = index;
 	b->pool->last = index;
+	b->pool->waiting++;
 }
 
 /* Closes both open windows, the earlier first. */

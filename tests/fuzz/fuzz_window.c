@@ -37,7 +37,7 @@ static struct mr_window *mark(const struct mr_window_books *b, uint32_t i, uint3
 static void check(const struct mr_window_books *b, const struct mr_window_stream *s)
 {
 	const struct mr_windows *p = b->pool;
-	uint32_t seen = 0, last = 0;
+	uint32_t seen = 0, last = 0, waiting = 0;
 
 	if (p->used > p->capacity)
 		abort();
@@ -47,13 +47,14 @@ static void check(const struct mr_window_books *b, const struct mr_window_stream
 		const struct mr_window *w = mark(b, i, &seen);
 
 		last = i;
+		waiting++;
 		if (w->packets == 0 ||
 			((w->flags & MR_WINDOW_INCOMPLETE) != 0) != (w->units < w->expected))
 			abort();
 		if (w->kind == MR_WINDOW_NUMBER && w->units > w->expected)
 			abort();
 	}
-	if (last != p->last)
+	if (last != p->last || waiting != p->waiting)
 		abort();
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct mr_window *w;

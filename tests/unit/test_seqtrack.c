@@ -331,6 +331,32 @@ static void events_that_find_no_place_are_counted_and_said(void **state)
 	assert_int_equal(number(RESULT_AT + 15 * MR_SEQTRACK_EVENT, 0), 31);
 }
 
+static void events_that_wait_when_the_address_goes_are_lost_and_counted(void **state)
+{
+	(void)state;
+	begin_with_results("10.0.0.9", "10.0.0.8");
+	for (uint32_t i = 0; i < 2 * (3 + MR_TRACK_GAPS) + 1; i += 2)
+		packet(1, 1, i);
+	assert_int_equal(counter(MR_SEQTRACK_MISSING), 3);
+	set("result_dst", "");
+	set("result_src", "");
+	assert_int_equal(blank(MR_TICK), MR_NEXT);
+	assert_int_equal(counter(MR_SEQTRACK_RESULTS_LOST), 3);
+	/* What is found without an address waits for nobody. */
+	w.now_ns += 100 * MS;
+	blank(MR_TICK);
+	assert_int_equal(counter(MR_SEQTRACK_MISSING), 3 + MR_TRACK_GAPS);
+	assert_int_equal(counter(MR_SEQTRACK_RESULTS_LOST), 3);
+	set("result_dst", "10.0.0.9");
+	set("result_src", "10.0.0.8");
+	packet(1, 1, 1000);
+	w.now_ns += 100 * MS;
+	assert_int_equal(blank(MR_TICK), MR_STOP);
+	assert_result(1);
+	assert_int_equal(mr_get_be32(&w.v, RESULT_AT - MR_RESULT_HEADER + 12), 3);
+	assert_int_equal(counter(MR_SEQTRACK_RESULTS_LOST), 3);
+}
+
 static void where_packets_end_their_buffers_bear_results(void **state)
 {
 	uint32_t events = 0, stopped = 0;
@@ -634,6 +660,7 @@ int main(void)
 		CASE(results_go_to_ipv6_too),
 		CASE(without_addresses_nothing_is_told_and_all_is_counted),
 		CASE(events_that_find_no_place_are_counted_and_said),
+		CASE(events_that_wait_when_the_address_goes_are_lost_and_counted),
 		CASE(where_packets_end_their_buffers_bear_results),
 		CASE(streams_beyond_the_room_are_counted_and_idle_ones_give_way),
 		CASE(a_place_that_changes_hands_is_as_new),

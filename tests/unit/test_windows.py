@@ -711,6 +711,29 @@ def a_window_that_is_told_in_part_and_lost_counts_what_was_not(program):
     assert counters["results_lost"] == 2 + 3 and results[-1]["lost"] == 5, counters
 
 
+def windows_that_wait_when_the_address_goes_are_lost_and_counted(program):
+    stage = Stage(program)
+    stage.begin(small(Setting(16, 0, 0, 3, 0), window_units=1, streams=1, results=3, forward="true", result_bytes=1514))
+    for seq in range(3):
+        stage.frame(custom(seq, bytes(12)))
+    stage.tick()  # one channel of the first is told
+    for name in ("result_dst", "result_src"):
+        stage.param(name, "")
+    for seq in range(3, 20):
+        stage.frame(custom(seq, bytes(12)))
+    for name in ("result_dst", "result_src"):
+        stage.param(name, "192.0.2.1")
+    for seq in range(20, 25):  # of all five places, which those that waited have left
+        stage.frame(custom(seq, bytes(12)))
+    for _ in range(15):
+        stage.tick()
+    results, _, counters = stage.run()
+    told = [(r["at"], r["channel"]) for x in results for r in x["records"]]
+    assert told == [(0, 0)] + [(at, c) for at in range(20, 25) for c in range(3)], told
+    assert counters["results_lost"] == 2 + 6 and results[-1]["lost"] == 8, counters
+    assert (counters["windows"], counters["results"]) == (25, 16), counters
+
+
 def without_an_address_nothing_is_told_and_nothing_waits(program):
     stage = Stage(program)
     for name, value in small(BYTES, window_units=1, streams=1, results=1):
@@ -822,6 +845,7 @@ def main():
         bins_are_all_or_as_many_as_a_frame_holds,
         results_wait_and_those_too_many_are_lost_and_counted,
         a_window_that_is_told_in_part_and_lost_counts_what_was_not,
+        windows_that_wait_when_the_address_goes_are_lost_and_counted,
         without_an_address_nothing_is_told_and_nothing_waits,
         all_streams_are_looked_at_in_the_end_a_bounded_number_at_a_time,
         streams_beyond_the_room_are_counted_and_idle_ones_give_way,

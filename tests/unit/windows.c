@@ -4,11 +4,12 @@
  *
  *     windows < ORDERS
  *
- * Orders are lines: "P NAME VALUE" sets a parameter, also while it runs; "Z BYTES" and so many
- * bytes are the table of formats; "S" begins with memory of zeroes. "F NS BYTES" and so many
- * bytes are a frame at that time of the device's clock, "T NS ROOM LAST" is a blank buffer of so
- * many bytes. Both print "FLOW VERDICT REASON PORT" and, where that sends a result, its bytes.
- * "C" prints the counters, "M" says of the first window that it has all samples that it may have.
+ * Orders are lines: "P NAME VALUE" sets a parameter, also while it runs, to nothing without a
+ * value; "Z BYTES" and so many bytes are the table of formats; "S" begins with memory of zeroes. "F
+ * NS BYTES" and so many bytes are a frame at that time of the device's clock, "T NS ROOM LAST" is a
+ * blank buffer of so many bytes. Both print "FLOW VERDICT REASON PORT" and, where that sends a
+ * result, its bytes. "C" prints the counters, "M" says of the first window that it has all samples
+ * that it may have.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -113,7 +114,8 @@ int main(void)
 	stage = mr_stage_find("unpack");
 	mr_stage_param_defaults(stage, params);
 	while (fgets(line, sizeof(line), stdin) != NULL) {
-		if (sscanf(line, "P %63s %255s", name, value) == 2) {
+		value[0] = '\0';
+		if (sscanf(line, "P %63s %255s", name, value) >= 1) {
 			if (mr_stage_param_set(stage, name, value, NULL, params, &err) != 0)
 				die(err.msg);
 		} else if (sscanf(line, "Z %zu", &bytes) == 1) {
