@@ -82,6 +82,33 @@ static void print_stages(const struct mr_plan_lane *l)
 	printf("\n");
 }
 
+/* What a state of so many bytes takes of the device. */
+static uint64_t state_pages(uint64_t bytes)
+{
+	return MR_ALIGN_UP(bytes, MR_REGION_PAGE);
+}
+
+/* What stages keep between packets. */
+static void print_states(const struct mr_plan_lane *l)
+{
+	const char *before = "  states           ";
+
+	for (uint32_t i = 0; i < l->stages_count; i++) {
+		const struct mr_plan_stage *s = &l->stages[i];
+		uint64_t own = state_pages(mr_stage_lane_bytes(s->desc, s->params));
+		uint64_t shared = state_pages(mr_stage_device_bytes(s->desc, s->params));
+
+		if (own + shared == 0)
+			continue;
+		printf("%s%s %.1f MiB", before, s->desc->name, mib(own));
+		if (shared != 0)
+			printf(" and %.1f MiB that lanes share", mib(shared));
+		before = ", ";
+	}
+	if (before[0] == ',')
+		printf(" on the device\n");
+}
+
 static const char *const choices[] = {[MR_CHOICE_TAKEN] = "taken",
 	[MR_CHOICE_REFUSED] = "refused",
 	[MR_CHOICE_NEXT] = "not looked at"};
@@ -142,6 +169,7 @@ static void print_lane(const struct mr_plan *p, const struct mr_plan_lane *l)
 			(unsigned long long)l->rest_pool_offset);
 	if (l->tx_buffers != 0)
 		printf("  pool to leave    %u buffers: %s\n", l->tx_buffers, l->tx_sum);
+	print_states(l);
 	if (l->copies_bytes != 0)
 		printf("  slots' copies    %.1f MiB on the host and on the device, frames %s\n",
 			mib(l->copies_bytes),
@@ -221,11 +249,17 @@ static json_t *stages_json(const struct mr_plan_lane *l)
 {
 	json_t *all = json_array();
 
-	for (uint32_t i = 0; i < l->stages_count; i++)
+	for (uint32_t i = 0; i < l->stages_count; i++) {
+		const struct mr_plan_stage *s = &l->stages[i];
+
 		json_array_append_new(all,
-			json_pack("{s:s, s:s, s:s}", "name", l->stages[i].desc->name, "work",
-				mr_work_name(l->stages[i].desc->work), "params",
-				l->stages[i].text));
+			json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", s->desc->name, "work",
+				mr_work_name(s->desc->work), "params", s->text, "state_bytes",
+				(json_int_t)state_pages(mr_stage_lane_bytes(s->desc, s->params)),
+				"shared_bytes",
+				(json_int_t)state_pages(
+					mr_stage_device_bytes(s->desc, s->params))));
+	}
 	return all;
 }
 

@@ -22,6 +22,12 @@ static void print_params(struct mr_plan_stage *s, const struct mr_param_env *env
 	}
 }
 
+/* Of the longest frame, without tags. */
+static uint32_t frame_bytes(const struct mr_plan *p, uint32_t port)
+{
+	return port == MR_PLAN_NONE ? UINT32_MAX : MR_FRAME_MIN + p->ports[port].mtu;
+}
+
 static void plan_stage(struct mr_plan_work *w, uint32_t lane, uint32_t i, struct mr_plan_stage *s,
 	const struct mr_param_env *env)
 {
@@ -47,7 +53,9 @@ static void plan_stage(struct mr_plan_work *w, uint32_t lane, uint32_t i, struct
 		whole = false;
 	}
 	snprintf(key, sizeof(key), "lanes[%u].stages[%u].params", lane, i);
-	if (whole && s->desc->check != NULL && s->desc->check(s->params, &err) != 0)
+	if (whole && s->desc->check != NULL &&
+		s->desc->check(
+			s->params, frame_bytes(w->plan, w->plan->lanes[lane].rx_port), &err) != 0)
 		mr_plan_refuse(w, key, "see millrace stages", "%s", err.msg);
 	print_params(s, env);
 }

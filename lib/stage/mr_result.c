@@ -19,7 +19,8 @@ static bool is_group(const struct mr_ip *ip)
 	return ip->family == 4 ? ip->word[0] >> 28 >= 14 : ip->word[0] >> 24 == 0xff;
 }
 
-int mr_result_check(const char *stage, const struct mr_result_to *to, struct mr_err *err)
+int mr_result_check(
+	const char *stage, const struct mr_result_to *to, uint32_t frame_bytes, struct mr_err *err)
 {
 	if (to->dst.family == 0 && to->src.family == 0)
 		return 0;
@@ -30,6 +31,13 @@ int mr_result_check(const char *stage, const struct mr_result_to *to, struct mr_
 		if (is_nobody(&to->dst))
 			return mr_err_set(err, -EINVAL,
 				"stage '%s' has a result_dst that is nobody's address", stage);
+		if (frame_bytes < MR_RESULT_FRAME_MIN)
+			return mr_err_set(err, -EINVAL,
+				"stage '%s' tells results in frames of %u bytes or more, but the "
+				"receiving port's mtu allows %u; raise it to %u, or leave "
+				"result_dst out",
+				stage, MR_RESULT_FRAME_MIN, frame_bytes,
+				MR_RESULT_FRAME_MIN - MR_FRAME_MIN);
 		return 0;
 	}
 	if (to->src.family == 0)

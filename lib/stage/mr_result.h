@@ -212,9 +212,12 @@ MR_HD void mr_result_end(struct mr_view *v, const struct mr_result_to *to,
 		.help = "of a result's frame at most; less where a buffer is smaller"              \
 	}
 
-/* For the check of a stage's parameters; -EINVAL: only one address, or two families. */
+/*
+ * For the check of a stage's parameters; -EINVAL: only one address, two families, or frames that
+ * hold no result.
+ */
 MR_MUST_USE int mr_result_check(
-	const char *stage, const struct mr_result_to *to, struct mr_err *err);
+	const char *stage, const struct mr_result_to *to, uint32_t frame_bytes, struct mr_err *err);
 #endif
 
 #endif

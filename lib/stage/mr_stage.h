@@ -365,8 +365,12 @@ struct mr_stage_desc {
 	bool in_place;
 	const struct mr_param_desc *params;
 	uint32_t params_count;
-	/* What no single parameter says: -EINVAL and a sentence; NULL: there is nothing. */
-	int (*check)(const uint8_t params[MR_PARAM_BYTES], struct mr_err *err);
+	/*
+	 * What no single parameter says: -EINVAL and a sentence; NULL: there is nothing. The
+	 * lane's frames have frame_bytes at most, without tags; UINT32_MAX: nobody knows.
+	 */
+	int (*check)(
+		const uint8_t params[MR_PARAM_BYTES], uint32_t frame_bytes, struct mr_err *err);
 	const struct mr_table_desc *table; /* NULL: it has none */
 	const struct mr_stage_counter *counters;
 	uint32_t counters_count;

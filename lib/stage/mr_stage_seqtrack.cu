@@ -488,9 +488,12 @@ static uint64_t seqtrack_state_bytes(const uint8_t params[MR_PARAM_BYTES])
 
 static const struct mr_state_desc seqtrack_state = {seqtrack_state_bytes, NULL, "streams"};
 
-static int seqtrack_check(const uint8_t params[MR_PARAM_BYTES], struct mr_err *err)
+static int seqtrack_check(
+	const uint8_t params[MR_PARAM_BYTES], uint32_t frame_bytes, struct mr_err *err)
 {
-	return mr_result_check("seqtrack", &((const struct mr_seqtrack_params *)params)->to, err);
+	const struct mr_seqtrack_params *p = (const struct mr_seqtrack_params *)params;
+
+	return mr_result_check("seqtrack", &p->to, frame_bytes, err);
 }
 
 static const struct mr_stage_counter seqtrack_counters[] = {

@@ -672,9 +672,12 @@ static uint64_t unpack_state_bytes(const uint8_t params[MR_PARAM_BYTES])
 
 static const struct mr_state_desc unpack_state = {unpack_state_bytes, NULL, "streams"};
 
-static int unpack_check(const uint8_t params[MR_PARAM_BYTES], struct mr_err *err)
+static int unpack_check(
+	const uint8_t params[MR_PARAM_BYTES], uint32_t frame_bytes, struct mr_err *err)
 {
-	return mr_result_check("unpack", &((const struct mr_unpack_params *)params)->to, err);
+	const struct mr_unpack_params *p = (const struct mr_unpack_params *)params;
+
+	return mr_result_check("unpack", &p->to, frame_bytes, err);
 }
 
 static const struct mr_stage_counter unpack_counters[] = {

@@ -155,6 +155,22 @@ def a_checked_configuration_prints_the_plan_and_opens_nothing(s):
 
 
 @case
+def a_checked_configuration_says_what_stages_keep_of_the_devices_memory(s):
+    stages = [{"use": "l2swap"}, {"use": "seqtrack", "params": {"streams": 1 << 24}}, {"use": "unpack"}]
+    path = s.write("streams.yaml", config({"p0": "net_null0"}, [lane("l0", "p0", "p0", stages, tick_us=1000)]))
+    r = s.command("check", path, "--json")
+    check_equal(r.status, CLEAN, f"status: {r.told()}")
+    validate("check.schema.json", r.stdout)
+    kept = [(t["state_bytes"], t["shared_bytes"]) for t in json.loads(r.stdout)["lanes"][0]["stages"]]
+    check_equal(kept[0], (0, 0), "of a stage that keeps nothing")
+    check(9 << 30 < kept[1][0] < 11 << 30 and 1 << 20 < kept[2][0] < 4 << 20, f"kept: {kept}")
+    said = f"  states           seqtrack {kept[1][0] / 2**20:.1f} MiB, unpack {kept[2][0] / 2**20:.1f} MiB on the device\n"
+    text = s.command("check", path).stdout
+    check(said in text, f"'{said}' is not in {text}")
+    check("  states " not in s.command("check", s.write("none.yaml", good())).stdout, "states without a stage that has one")
+
+
+@case
 def stages_lists_every_built_in_stage_with_its_parameters(s):
     r = s.command("stages", "--json")
     check_equal(r.status, CLEAN, f"status: {r.told()}")

@@ -632,16 +632,17 @@ static void addresses_that_do_not_belong_together_are_refused(void **state)
 	struct mr_err err;
 
 	(void)state;
-	assert_int_equal(w.stage->check(w.params, &err), 0);
+	assert_int_equal(w.stage->check(w.params, MR_RESULT_FRAME_MIN, &err), 0);
 	for (uint32_t i = 0; i < MR_ARRAY_LEN(wrong); i++) {
 		set("result_dst", wrong[i].dst);
 		set("result_src", wrong[i].src);
-		assert_int_equal(w.stage->check(w.params, &err), -EINVAL);
+		assert_int_equal(w.stage->check(w.params, MR_RESULT_FRAME_MIN, &err), -EINVAL);
 		assert_non_null(strstr(err.msg, wrong[i].says));
 	}
 	set("result_src", "fd00::2");
 	set("result_dst", "fd00::1");
-	assert_int_equal(w.stage->check(w.params, &err), 0);
+	assert_int_equal(w.stage->check(w.params, MR_RESULT_FRAME_MIN, &err), 0);
+	assert_int_equal(w.stage->check(w.params, MR_RESULT_FRAME_MIN - 1, &err), -EINVAL);
 	/* Multicast has a group's address. */
 	set("result_dst_mac", "33:33:00:00:00:01");
 	assert_true(mr_stage_param_set(w.stage, "result_src_mac", "33:33:00:00:00:01", NULL,

@@ -51,7 +51,7 @@ static void begin(void)
 	struct mr_err err;
 	void *table = malloc(stage->table->bytes(params));
 
-	if (stage->check(params, &err) != 0)
+	if (stage->check(params, UINT32_MAX, &err) != 0)
 		die(err.msg);
 	if (stage->table->build(&t, params, NULL, table, &bytes) != 0 || errors.count != 0)
 		die(errors.e[0].message);
