@@ -44,6 +44,7 @@ struct parse {
 	struct mr_format_field *last; /* that be, le, shift and bits are of; NULL: none */
 	uint32_t ids;
 	uint32_t given; /* bit of each word that may be there once */
+	bool ticked;    /* a word that was there for the tick was read */
 	uint64_t modulus;
 	const char *modulus_text;
 };
@@ -261,6 +262,16 @@ static bool parse_of_field(struct parse *p, const char *word)
 	return true;
 }
 
+static void refuse_tick(struct parse *p, const char *word)
+{
+	mr_table_refuse(p->t,
+		"'time' needs its tick behind the field, a whole part of a second as in 8ns, 1us "
+		"or 1s, not '%.40s'",
+		word);
+	p->ticked = true;
+}
+
+/* Where a tick may be, what resembles no word is taken for one. */
 static void refuse_word(struct parse *p, const char *word)
 {
 	static const char *const others[] = {"be", "le", "shift", "bits"};
@@ -276,6 +287,8 @@ static void refuse_word(struct parse *p, const char *word)
 	if (known != NULL)
 		mr_table_refuse(p->t, "'%.40s' is no word of a custom row; did you mean '%s'?",
 			word, known);
+	else if (p->last == &p->row->time && !p->ticked)
+		refuse_tick(p, word);
 	else
 		mr_table_refuse(p->t,
 			"'%.40s' is none of id, seq, modulus, units, payload, time, valid, be, le, "
@@ -296,10 +309,11 @@ static void parse_word(struct parse *p, const char *word)
 		keys[i].parse(p);
 		return;
 	}
-	if (p->last == &p->row->time && p->row->tick_ps == 0) {
+	if (p->last == &p->row->time && !p->ticked) {
 		p->row->tick_ps = parse_tick(word);
 		p->row->ticks = p->row->tick_ps != 0 ? SECOND_PS / p->row->tick_ps : 0;
-		if (p->row->ticks != 0)
+		p->ticked = p->row->ticks != 0;
+		if (p->ticked)
 			return;
 	}
 	refuse_word(p, word);
@@ -342,10 +356,8 @@ static void check_custom(struct parse *p)
 	if (row->units == MR_FORMAT_UNITS_BYTES && row->from >= MR_FORMAT_ETHER)
 		mr_table_refuse(p->t,
 			"'units bytes' would count what pads a short frame; take 'units field'");
-	if (row->time.bytes != 0 && row->tick_ps == 0)
-		mr_table_refuse(p->t,
-			"'time' needs its tick behind the field, a whole part of a second as in "
-			"8ns, 1us or 1s");
+	if (row->time.bytes != 0 && !p->ticked)
+		refuse_tick(p, "");
 }
 
 static void parse_custom(struct mr_table_text *t, struct mr_format_row *row)
@@ -379,31 +391,32 @@ static bool parse_format(struct mr_table_text *t, struct mr_format_row *row)
 	return false;
 }
 
-static void parse_carrier(struct mr_table_text *t, struct mr_format_row *row)
+/* False: there is none, so that what follows is not where it should be. */
+static bool parse_carrier(struct mr_table_text *t, struct mr_format_row *row)
 {
 	struct mr_range range = {0, 0};
 
 	if (t->words < 3 || (strcmp(t->word[1], "udp") != 0 && strcmp(t->word[1], "ether") != 0)) {
 		mr_table_refuse(
 			t, "behind '%.40s' there has to be 'udp PORT' or 'ether TYPE'", t->word[0]);
-		return;
+		return false;
 	}
 	if (strcmp(t->word[1], "udp") == 0) {
 		if (mr_param_range_parse(t->word[2], 1, UINT16_MAX, &range) < 0 ||
 			mr_range_is_any(&range))
 			mr_table_refuse(t,
-				"'udp' takes a port or a range of them from 1 to 65535, not "
-				"'%.40s'",
+				"'udp' takes a port from 1 to 65535, or a range of them with the "
+				"lower one first, not '%.40s'",
 				t->word[2]);
 		row->from = range.from;
 		row->to = range.to;
-		return;
+		return true;
 	}
+	/* Below 0x600 it is a length. */
 	if (carriers[row->format] != ANY)
 		mr_table_refuse(t, "'%s' comes in UDP alone: '%s udp PORT'", names[row->format],
 			names[row->format]);
-	/* Below 0x600 it is a length. */
-	if (!parse_number(t->word[2], UINT16_MAX, &range.from) || range.from < 0x600 ||
+	else if (!parse_number(t->word[2], UINT16_MAX, &range.from) || range.from < 0x600 ||
 		range.from == MR_ETHER_IPV4 || range.from == MR_ETHER_IPV6 ||
 		range.from == MR_ETHER_VLAN || range.from == MR_ETHER_SERVICE)
 		mr_table_refuse(t,
@@ -411,6 +424,7 @@ static void parse_carrier(struct mr_table_text *t, struct mr_format_row *row)
 			"tag, not '%.40s'",
 			t->word[2]);
 	row->from = row->to = MR_FORMAT_ETHER | range.from;
+	return true;
 }
 
 static bool parse_row(struct mr_table_text *t, struct mr_format_row *row)
@@ -418,9 +432,8 @@ static bool parse_row(struct mr_table_text *t, struct mr_format_row *row)
 	uint32_t errors = t->errors->count;
 
 	memset(row, 0, sizeof(*row));
-	if (!parse_format(t, row))
+	if (!parse_format(t, row) || !parse_carrier(t, row))
 		return false;
-	parse_carrier(t, row);
 	if (row->format == MR_FORMAT_custom)
 		parse_custom(t, row);
 	else if (t->words > 3)

@@ -47,6 +47,9 @@ static void split(struct mr_table_text *t, char *line)
 
 bool mr_table_next(struct mr_table_text *t)
 {
+	/* Some editors begin UTF-8 with a byte order mark, which nobody sees. */
+	if (t->line == 0 && strncmp(t->at, "\xef\xbb\xbf", 3) == 0)
+		t->at += 3;
 	while (*t->at != '\0') {
 		char *line = t->at;
 
