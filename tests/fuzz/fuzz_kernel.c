@@ -22,6 +22,7 @@
 #undef MR_FRAME_MIN
 #define MR_FRAME_MIN 0u
 #endif
+#include "fuzz_seen.h"
 #include "mr_kernel.h"
 
 #include <sanitizer/asan_interface.h>
@@ -52,20 +53,6 @@ static const char *const table_text[MR_STAGE_COUNT] = {
 };
 static uint8_t *tables[MR_STAGE_COUNT];
 
-struct input {
-	const uint8_t *at;
-	size_t left;
-};
-
-static uint32_t take(struct input *in, uint32_t bytes)
-{
-	uint32_t v = 0;
-
-	for (uint32_t i = 0; i < bytes && in->left != 0; i++, in->left--)
-		v |= (uint32_t)*in->at++ << 8 * i;
-	return v;
-}
-
 struct slot {
 	struct mr_lane_dev lane;
 	uint32_t count; /* as the header says, hostile */
@@ -81,6 +68,20 @@ struct slot {
 	struct mr_tap_order order;
 	struct mr_tap_ctl tap_ctl;
 };
+
+/* What stages with streams and results have. */
+static void build_streams(
+	struct mr_streams_params *streams, struct mr_result_to *to, uint32_t param, bool raw)
+{
+	streams->streams = 3;
+	streams->forward = param & 1;
+	to->dst = to->src = (struct mr_ip){raw ? param >> 1 & 7
+			: param >> 1 & 1       ? 4
+					       : 6,
+		{0x0a000001, 2, 3, 4}};
+	to->port = raw ? param : 0;
+	to->bytes = raw ? param : 576 + param % 1000;
+}
 
 /* What is raw has any bytes; the addresses of reflect would hardly ever be met. */
 static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
@@ -113,24 +114,17 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 
 		/* What memory is laid out by is the plan's; the rest is as wild as may be. */
 		mr_stage_param_defaults(stage, c->params[0]);
-		seqtrack->common.streams = 3;
+		build_streams(&seqtrack->common, &seqtrack->to, param >> 4, raw);
 		seqtrack->events = seqtrack->templates = 16;
 		seqtrack->window = raw ? param : 1 + param % 64;
 		seqtrack->leap = raw ? param >> 8 : 1 + param % 1000;
 		seqtrack->late_ms = seqtrack->report_ms = raw ? 0 : 1;
-		seqtrack->common.forward = param >> 4 & 1;
-		seqtrack->to.dst = seqtrack->to.src = (struct mr_ip){raw ? param >> 5 & 7
-				: param >> 5 & 1                         ? 4
-									 : 6,
-			{0x0a000001, 2, 3, 4}};
-		seqtrack->to.port = raw ? param : 0;
-		seqtrack->to.bytes = raw ? param >> 3 : 576 + param % 1000;
 		return;
 	}
 	if (c->stage == MR_STAGE_unpack) {
 		/* What it divides by is the plan's too. */
 		mr_stage_param_defaults(mr_stage_at(c->stage), c->params[0]);
-		unpack->common.streams = 3;
+		build_streams(&unpack->common, &unpack->to, param >> 7, raw);
 		unpack->results = 1 + param % 2;
 		unpack->window_us = 1 + param % 64;
 		unpack->window_units = 1 + param % 5;
@@ -140,13 +134,6 @@ static void build_params(struct mr_chain_dev *c, uint32_t param, bool raw)
 		unpack->channels = 1 + (param >> 5 & 3);
 		unpack->threshold = raw ? param : param % 100;
 		unpack->late_ms = raw ? 0 : 1;
-		unpack->common.forward = param >> 7 & 1;
-		unpack->to.dst = unpack->to.src = (struct mr_ip){raw ? param >> 8 & 7
-				: param >> 8 & 1                     ? 4
-								     : 6,
-			{0x0a000001, 2, 3, 4}};
-		unpack->to.port = raw ? param : 0;
-		unpack->to.bytes = raw ? param >> 9 : 576 + param % 1000;
 		return;
 	}
 	if (!raw)

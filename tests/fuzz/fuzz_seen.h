@@ -14,7 +14,7 @@ struct input {
 };
 
 /* The next bytes, the first of them the lowest; 0 behind the end. */
-static uint64_t take(struct input *in, uint32_t bytes)
+static inline uint64_t take(struct input *in, uint32_t bytes)
 {
 	uint64_t v = 0;
 
@@ -23,7 +23,7 @@ static uint64_t take(struct input *in, uint32_t bytes)
 	return v;
 }
 
-static void begin(struct input *in, struct mr_seen *ret_seen)
+static inline void begin(struct input *in, struct mr_seen *ret_seen)
 {
 	static const uint64_t moduli[] = {
 		0, 2, 16, 100, 256, 65536, 1u << 24, 1ull << 32, 1ull << 48};
@@ -42,7 +42,7 @@ static void begin(struct input *in, struct mr_seen *ret_seen)
  * The next packet: what the one before was, but for what the input changes. Time goes on in steps
  * of `ps`, by 1000 of them or as many as time_bytes say; returns what changed.
  */
-static uint32_t change(
+static inline uint32_t change(
 	struct input *in, struct mr_seen *s, uint64_t ps, uint32_t time_bytes, uint32_t units_bytes)
 {
 	const uint32_t what = (uint32_t)take(in, 1), sign = 64 - 8 * time_bytes;
