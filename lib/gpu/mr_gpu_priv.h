@@ -88,11 +88,15 @@ struct mr_gpu_tap_reader {
 	uint8_t *host;
 	uint64_t kernel; /* the kernel's address of it */
 	uint32_t lane;
+	uint32_t mask, stride, snaplen; /* as ordered; the kernel could write to the order */
 	uint32_t tail[MR_WORKERS_MAX];
+	uint64_t broken; /* records that no sane worker wrote */
+	/* From the kernel's clock to the host's, and from that to the time of day. */
+	int64_t host_ns, day_ns;
+	uint64_t asked_ns; /* the kernel for its clock, by the host's */
 	/* The slot in hand: its records begin at the worker's tail. */
 	uint32_t worker, count, left, index;
-	uint16_t place[MR_BATCH_MAX]; /* of the packet's record among them; UINT16_MAX: it has none
-				       */
+	uint32_t place[MR_BATCH_MAX]; /* of the packet's record among them, or NO_RECORD */
 };
 
 struct mr_gpu {

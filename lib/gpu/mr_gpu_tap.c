@@ -10,6 +10,8 @@
 #define CTL_AT MR_ALIGN_UP(sizeof(struct mr_tap_order), MR_CACHE_LINE)
 #define RECORDS_AT (CTL_AT + MR_WORKERS_MAX * sizeof(struct mr_tap_ctl))
 #define RECORDS_MIN 4u
+#define NO_RECORD UINT32_MAX
+#define ASK_NS 1000000000u /* from one question for the kernel's clock to the next */
 
 static struct mr_tap_order *order_of(const struct mr_gpu *g)
 {
@@ -31,10 +33,10 @@ void mr_gpu_tap_init(struct mr_gpu *g, void *host, uint64_t kernel)
 
 static const struct mr_tap_record *record(const struct mr_gpu *g, uint32_t worker, uint32_t number)
 {
-	const struct mr_tap_order *o = order_of(g);
-	size_t at = (size_t)worker * (o->mask + 1) + (number & o->mask);
+	const struct mr_gpu_tap_reader *t = &g->tap;
+	size_t at = (size_t)worker * (t->mask + 1) + (number & t->mask);
 
-	return (const struct mr_tap_record *)(g->tap.host + RECORDS_AT + at * o->stride);
+	return (const struct mr_tap_record *)(t->host + RECORDS_AT + at * t->stride);
 }
 
 int mr_gpu_tap_start(struct mr_gpu *g, uint32_t lane, const struct mr_bpf *program, uint32_t count,
@@ -73,10 +75,15 @@ int mr_gpu_tap_start(struct mr_gpu *g, uint32_t lane, const struct mr_bpf *progr
 	o->count = count;
 	memcpy(o->program, program, count * sizeof(*program));
 	memset(ctl_of(g, 0), 0, MR_WORKERS_MAX * sizeof(struct mr_tap_ctl));
-	g->tap.lane = lane;
-	g->tap.left = 0;
-	g->tap.count = 0;
-	memset(g->tap.tail, 0, sizeof(g->tap.tail));
+	g->tap = (struct mr_gpu_tap_reader){.host = g->tap.host,
+		.kernel = g->tap.kernel,
+		.lane = lane,
+		.mask = o->mask,
+		.stride = o->stride,
+		.snaplen = snaplen,
+		.host_ns = INT64_MIN,
+		.day_ns = INT64_MIN,
+		.asked_ns = mr_clock_ns()};
 	mr_store_release(word, (mr_load_relaxed(word) & ~0xffu) + MR_TAP_NEXT + lane + 1);
 	return 0;
 }
@@ -102,22 +109,46 @@ bool mr_gpu_tap_seen(const struct mr_gpu *g)
 	return true;
 }
 
-uint64_t mr_gpu_tap_began_ns(const struct mr_gpu *g)
+/* An offset is left alone where it can be right, so that one slow look at a clock does no harm. */
+static void hold(int64_t *offset, uint64_t least, uint64_t most)
 {
-	return ctl_of(g, 0)->began_ns;
+	if (*offset < (int64_t)least)
+		*offset = (int64_t)least;
+	else if (*offset > (int64_t)most)
+		*offset = (int64_t)most;
+}
+
+void mr_gpu_tap_follow(
+	struct mr_gpu *g, uint64_t before_ns, uint64_t time_of_day_ns, uint64_t after_ns)
+{
+	struct mr_gpu_tap_reader *t = &g->tap;
+	uint64_t *told_ns = &ctl_of(g, 0)->clock_ns;
+	const uint64_t clock_ns = mr_load_relaxed_u64(told_ns);
+	uint32_t *word = &g->host_ctl->tap;
+
+	hold(&t->day_ns, time_of_day_ns - after_ns, time_of_day_ns - before_ns);
+	if (clock_ns == 0)
+		return;
+	/* It was told between the question and now. */
+	hold(&t->host_ns, t->asked_ns - clock_ns, after_ns - clock_ns);
+	if (after_ns - t->asked_ns < ASK_NS)
+		return;
+	t->asked_ns = after_ns;
+	mr_store_relaxed_u64(told_ns, 0);
+	mr_store_release(word, mr_load_relaxed(word) + MR_TAP_NEXT);
 }
 
 uint32_t mr_gpu_tap_snaplen(const struct mr_gpu *g)
 {
-	return order_of(g)->snaplen;
+	return g->tap.snaplen;
 }
 
 uint64_t mr_gpu_tap_lost(const struct mr_gpu *g)
 {
-	uint64_t lost = 0;
+	uint64_t lost = g->tap.broken;
 
 	for (uint32_t w = 0; w < g->lanes[g->tap.lane].workers; w++)
-		lost += mr_load_relaxed(&ctl_of(g, w)->lost);
+		lost += mr_load_relaxed_u64(&ctl_of(g, w)->lost);
 	return lost;
 }
 
@@ -126,42 +157,81 @@ static uint32_t slot_of(const struct mr_tap_record *r)
 	return (uint32_t)(r->packet >> 32);
 }
 
-/* Finds the worker whose next slot is the oldest, and how its records lie. */
+static void give_back(struct mr_gpu *g, uint32_t worker, uint32_t records)
+{
+	g->tap.tail[worker] += records;
+	mr_store_release(&ctl_of(g, worker)->tail, g->tap.tail[worker]);
+}
+
+static uint32_t ready(struct mr_gpu *g, uint32_t worker)
+{
+	uint32_t n = mr_load_acquire(&ctl_of(g, worker)->head) - g->tap.tail[worker];
+
+	if (n <= g->tap.mask + 1)
+		return n;
+	/* It went over what was not taken yet. */
+	g->tap.broken += n;
+	give_back(g, worker, n);
+	return 0;
+}
+
+/* Finds the worker that is at the oldest slot; 0: it has no records, of that or at all. */
+static uint32_t oldest(struct mr_gpu *g)
+{
+	struct mr_gpu_tap_reader *t = &g->tap;
+	const bool stopped = MR_TAP_LANE(mr_load_relaxed(&g->host_ctl->tap)) == 0;
+	uint32_t least = 0, records = 0;
+	bool found = false;
+
+	for (uint32_t w = 0; w < g->lanes[t->lane].workers; w++) {
+		/* Before head, which then has all records of slots before. */
+		uint32_t slot = mr_load_acquire(&ctl_of(g, w)->next), n = ready(g, w);
+
+		if (n > 0)
+			slot = slot_of(record(g, w, t->tail[w]));
+		else if (stopped)
+			continue;
+		if (found && (int32_t)(slot - least) >= 0)
+			continue;
+		found = true;
+		least = slot;
+		records = n;
+		t->worker = w;
+	}
+	return records;
+}
+
+/* Takes the oldest slot in hand and finds how its records lie. */
 static bool begin_slot(struct mr_gpu *g)
 {
 	struct mr_gpu_tap_reader *t = &g->tap;
-	const struct mr_tap_record *oldest = NULL;
-	uint32_t ready = 0;
+	const uint32_t records = oldest(g);
+	uint32_t slot;
 
-	for (uint32_t w = 0; w < g->lanes[t->lane].workers; w++) {
-		uint32_t n = mr_load_acquire(&ctl_of(g, w)->head) - t->tail[w];
-		const struct mr_tap_record *r = record(g, w, t->tail[w]);
-
-		if (n == 0 || (oldest != NULL && (int32_t)(slot_of(r) - slot_of(oldest)) >= 0))
-			continue;
-		oldest = r;
-		ready = n;
-		t->worker = w;
-	}
-	if (oldest == NULL)
+	if (records == 0)
 		return false;
+	slot = slot_of(record(g, t->worker, t->tail[t->worker]));
 	memset(t->place, 0xff, sizeof(t->place));
-	/* Threads of a block took records in any order. */
-	for (t->count = 0; t->count < ready; t->count++) {
+	for (t->count = 0; t->count < records; t->count++) {
 		const struct mr_tap_record *r = record(g, t->worker, t->tail[t->worker] + t->count);
+		const uint32_t packet = (uint32_t)r->packet;
 
-		if (slot_of(r) != slot_of(oldest))
+		if (slot_of(r) != slot)
 			break;
-		t->place[r->packet % MR_BATCH_MAX] = (uint16_t)t->count;
+		if (packet >= MR_BATCH_MAX || t->place[packet] != NO_RECORD) {
+			t->broken++;
+			continue;
+		}
+		t->place[packet] = t->count;
+		t->left++;
 	}
-	t->left = t->count;
 	t->index = 0;
 	return true;
 }
 
 static uint32_t kept(const struct mr_gpu *g, uint32_t head, uint32_t length)
 {
-	const uint32_t snaplen = order_of(g)->snaplen, n = length < snaplen ? length : snaplen;
+	const uint32_t snaplen = g->tap.snaplen, n = length < snaplen ? length : snaplen;
 
 	/* As the kernel: nothing of a frame that is said to lie beyond its buffer. */
 	return head + n <= g->lanes[g->tap.lane].room ? n : 0;
@@ -172,21 +242,20 @@ bool mr_gpu_tap_next(struct mr_gpu *g, struct mr_gpu_tap_copy *ret_copy)
 	struct mr_gpu_tap_reader *t = &g->tap;
 	const struct mr_tap_record *r;
 
-	if (t->left == 0 && t->count != 0) {
-		t->tail[t->worker] += t->count;
+	while (t->left == 0) {
+		give_back(g, t->worker, t->count);
 		t->count = 0;
-		mr_store_release(&ctl_of(g, t->worker)->tail, t->tail[t->worker]);
+		if (!begin_slot(g))
+			return false;
 	}
-	if (t->left == 0 && !begin_slot(g))
-		return false;
-	while (t->index < MR_BATCH_MAX - 1 && t->place[t->index] == UINT16_MAX)
+	while (t->place[t->index] == NO_RECORD)
 		t->index++;
 	t->left--;
 	r = record(g, t->worker, t->tail[t->worker] + t->place[t->index++]);
 	ret_copy->record = r;
+	ret_copy->time_ns = r->time_ns + (uint64_t)t->host_ns + (uint64_t)t->day_ns;
 	ret_copy->before = (const uint8_t *)(r + 1) + r->in.head % 16;
-	ret_copy->after =
-		(const uint8_t *)(r + 1) + MR_TAP_AREA(order_of(g)->snaplen) + r->out.head % 16;
+	ret_copy->after = (const uint8_t *)(r + 1) + MR_TAP_AREA(t->snaplen) + r->out.head % 16;
 	ret_copy->before_kept = kept(g, r->in.head, r->in.length);
 	ret_copy->after_kept = kept(g, r->out.head, r->out.length);
 	return true;

@@ -2,7 +2,7 @@
 /*
  * mr_gpu_tap - the host's side of a capture: one lane of a device at a time.
  *
- *     start ─► seen ... next, next, ... ─► stop ─► seen ─► next ... until NULL
+ *     start ─► seen ... next, next, ... ─► stop ─► seen ─► next ... until there is none
  *
  * All of it is words and records in host memory that was allocated with the rings (mr_tap.h), so
  * nothing here calls the driver or waits.
@@ -28,19 +28,26 @@ void mr_gpu_tap_stop(struct mr_gpu *g);
 /* mr_gpu_tap_seen: whether all workers have seen the last start or stop, or have left. */
 bool mr_gpu_tap_seen(const struct mr_gpu *g);
 
-/* When the lane's first worker saw the start, by the clock that records have. After seen. */
-uint64_t mr_gpu_tap_began_ns(const struct mr_gpu *g);
+/*
+ * mr_gpu_tap_follow has the times of what comes next be times of day, of which one lay between two
+ * of mr_clock_ns(). To be called over and over: the kernel's clock may go at another pace than the
+ * host's, so it is asked for it once a second, and the time of day may be set.
+ */
+void mr_gpu_tap_follow(
+	struct mr_gpu *g, uint64_t before_ns, uint64_t time_of_day_ns, uint64_t after_ns);
 
 struct mr_gpu_tap_copy {
 	const struct mr_tap_record *record;
+	uint64_t time_ns;                 /* since 1970, when the kernel took the slot */
 	const uint8_t *before, *after;    /* the frame's first byte */
 	uint32_t before_kept, after_kept; /* bytes that there are of it */
 };
 
 /*
  * mr_gpu_tap_next fills in the next copy; false: there is none now. What it points at is the
- * caller's until the next call. The copies of one worker come in the order of its packets, those
- * of several as far as they are there.
+ * caller's until the next call. Copies come in the order of the lane's packets: those of a slot
+ * wait for those of the slots before, which workers have in hand; after stop they do not. What no
+ * sane worker wrote (a head beyond the ring, a packet twice or beyond its slot) counts as lost.
  */
 bool mr_gpu_tap_next(struct mr_gpu *g, struct mr_gpu_tap_copy *ret_copy);
 

@@ -109,13 +109,13 @@ struct mr_host_ctl {
 	uint32_t beat;       /* counted up by the control thread; a worker that sees no
 				change for host_timeout_ns leaves */
 	uint32_t generation; /* of parameters; its lowest bit chooses a half of them */
-	uint32_t tap;        /* a capture's number, and in MR_TAP_LANE the lane's, from 1 */
+	uint32_t tap;        /* a number that changes, and in MR_TAP_LANE the lane's, from 1 */
 	uint32_t spare[12];
 };
 
 /* Of mr_host_ctl.tap: the lane that is captured, its number plus 1; 0: none is. */
 #define MR_TAP_LANE(tap) ((tap)&0xffu)
-#define MR_TAP_NEXT 0x100u /* from one number of a capture to the next */
+#define MR_TAP_NEXT 0x100u /* from one number to the next */
 
 /* Written by one worker, read by the host; host memory, one cache line each. */
 struct mr_worker_ctl {

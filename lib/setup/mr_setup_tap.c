@@ -39,7 +39,6 @@ struct capture {
 	size_t used;
 	uint64_t packets, seen;               /* that it gets, and of all verdicts */
 	uint64_t packets_before, lost_before; /* of the lane, by captures before */
-	uint64_t offset_ns;                   /* from the kernel's clock to the time of day */
 	uint64_t deadline_ns;                 /* for the client to read; 0: there is none */
 	bool enough, gone; /* the client wants no more, or is not there any more */
 };
@@ -162,7 +161,7 @@ static void add_packet(struct capture *c, const struct mr_gpu_tap_copy *copy)
 	const char *name = c->s->plan->lanes[c->lane].name;
 	char verdict[128], comment[256];
 	struct mr_pcapng_packet p = {.interface = MR_TAP_BEFORE,
-		.time_ns = r->time_ns + c->offset_ns,
+		.time_ns = copy->time_ns,
 		.bytes = copy->before,
 		.kept = copy->before_kept,
 		.length = r->in.length,
@@ -198,9 +197,10 @@ static bool has_all(const struct capture *c)
 /* Some of what is there now; whether there was something. */
 static bool take(struct capture *c)
 {
-	const uint64_t before = c->seen;
+	const uint64_t before = c->seen, before_ns = mr_clock_ns(), day_ns = wall_ns();
 	struct mr_gpu_tap_copy copy;
 
+	mr_gpu_tap_follow(c->gpu, before_ns, day_ns, mr_clock_ns());
 	while (!c->gone && !has_all(c) && c->seen - before < TAKE_MAX &&
 		mr_gpu_tap_next(c->gpu, &copy))
 		add_packet(c, &copy);
@@ -291,7 +291,6 @@ static int begin(struct capture *c, struct mr_err *err)
 		return mr_err_set(
 			err, -ETIME, "the workers of lane '%s' do not take it up", c->want.lane);
 	}
-	c->offset_ns = wall_ns() - mr_gpu_tap_began_ns(c->gpu);
 	c->packets_before = mr_load_relaxed_u64(&c->s->tap.packets[c->lane]);
 	c->lost_before = mr_load_relaxed_u64(&c->s->tap.lost[c->lane]);
 	return 0;

@@ -206,20 +206,24 @@ MR_HD int mr_kernel_tapped(const struct mr_worker *w)
 	return MR_TAP_LANE(*w->tap) - 1 == w->lane->index;
 }
 
-/* Begins or ends copies for a capture. */
+/* Begins or ends copies for a capture, or tells it the clock. */
 MR_HD void mr_kernel_renew_tap(struct mr_worker *w)
 {
-	uint32_t tap = mr_load_acquire(&w->host->tap);
+	const uint32_t tap = mr_load_acquire(&w->host->tap), before = *w->tap;
 
-	if (tap == *w->tap)
+	if (tap == before)
 		return;
 	*w->tap = tap;
-	if (mr_kernel_tapped(w))
-		mr_tap_take(mr_kernel_tap(w),
-			(const struct mr_tap_order *)(uintptr_t)w->lane->tap_order,
-			(uint32_t)(w->ctl -
-				(struct mr_worker_ctl *)(uintptr_t)w->lane->workers_ctl),
-			mr_kernel_clock_ns());
+	if (mr_kernel_tapped(w)) {
+		struct mr_tap *t = mr_kernel_tap(w);
+		const uint32_t worker = (uint32_t)(w->ctl -
+			(struct mr_worker_ctl *)(uintptr_t)w->lane->workers_ctl);
+
+		if (MR_TAP_LANE(tap) != MR_TAP_LANE(before))
+			mr_tap_take(t, (const struct mr_tap_order *)(uintptr_t)w->lane->tap_order,
+				worker, w->lane->first_seq + worker + w->done * w->lane->workers);
+		mr_store_relaxed_u64(&t->ctl->clock_ns, mr_kernel_clock_ns());
+	}
 	mr_store_release(&w->ctl->tap, tap);
 }
 
@@ -890,7 +894,7 @@ MR_HD void mr_kernel_body(const struct mr_launch *l, const struct mr_block *b, e
 		w.done++;
 		if (b->thread == 0) {
 			if (mr_kernel_tapped(&w))
-				mr_tap_end(mr_kernel_tap(&w));
+				mr_tap_end(mr_kernel_tap(&w), seq + w.lane->workers);
 			out->plain = (uint32_t)plain;
 			mr_store_release(&out->done, seq + 1);
 		}

@@ -12,10 +12,14 @@
  *       before    descriptor and bytes into a record            tail
  *       (chain)
  *       after     result and bytes into the same record
- *       ... fence, barrier ...  release of head
+ *       ... fence, barrier ...  release of head, then of next
  *
  * No copy waits: where the ring is full the copy is lost, and the packet is not. What does not lie
  * in a buffer, and so has no bytes, is not copied.
+ *
+ * Order. The threads of a block take a slot's records in any order. A worker's slots lie in the
+ * order of their numbers, and what it has not come to yet is `next` or behind it, so that the
+ * reader can put the slots of several workers in order.
  *
  * Costs. Without a capture a worker looks at one word a slot. With one, a record is filled raw, and
  * the reader makes sense of it: the bytes lie behind the head of the record as they lie in
@@ -25,7 +29,8 @@
  * Start and stop. The host writes an order and then a word (mr_host_ctl.tap) that says for which
  * lane it is; each worker takes it between two slots, copies it to its own memory, where reading is
  * cheap, begins at record 0, and says so (mr_worker_ctl.tap). The same word without a lane ends
- * it: who has said that it saw that writes no record any more.
+ * it: who has said that it saw that writes no record any more. Another word for the lane that is
+ * captured asks for the worker's clock, since that may go at another pace than the host's.
  *
  * Thread   the kernel's, but where it says host.
  */
@@ -55,9 +60,10 @@ struct mr_tap_record {
 /* One worker's ring, in host memory; a line each for who writes it. */
 struct mr_tap_ctl {
 	uint32_t head;     /* records written, by the worker */
-	uint32_t lost;     /* copies that found no room */
-	uint64_t began_ns; /* the worker's clock when it took the order */
-	uint32_t spare[12];
+	uint32_t next;     /* slot that it comes to next: all records of those before are there */
+	uint64_t lost;     /* copies that found no room */
+	uint64_t clock_ns; /* the worker's clock when it took the last word */
+	uint32_t spare[10];
 	uint32_t tail; /* records taken, by the host */
 	uint32_t spare_too[15];
 };
@@ -84,7 +90,8 @@ struct mr_tap {
 	uint64_t picked; /* of the slot in hand */
 	uint64_t now_ns; /* when it was taken */
 	uint32_t room;   /* records free when it began */
-	uint32_t head, lost;
+	uint64_t lost;
+	uint32_t head;
 	uint32_t index[MR_BATCH_MAX]; /* of packets that were picked */
 	uint32_t words[MR_BPF_WORDS * MR_TAP_THREADS];
 };
@@ -93,9 +100,9 @@ MR_ABI_ASSERT(sizeof(struct mr_tap_record) == 32);
 MR_ABI_ASSERT(sizeof(struct mr_tap_ctl) == 128);
 MR_ABI_ASSERT(sizeof(struct mr_tap_order) == 32 + 8 * MR_BPF_MAX);
 
-/* mr_tap_take makes an order this worker's; thread 0. */
+/* mr_tap_take makes an order this worker's, which comes to slot `next` now; thread 0. */
 MR_TAP_OWN void mr_tap_take(
-	struct mr_tap *t, const struct mr_tap_order *order, uint32_t worker, uint64_t now_ns)
+	struct mr_tap *t, const struct mr_tap_order *order, uint32_t worker, uint32_t next)
 {
 	const uint32_t count = order->count;
 
@@ -109,7 +116,7 @@ MR_TAP_OWN void mr_tap_take(
 	t->ctl = (struct mr_tap_ctl *)(uintptr_t)order->ctl + worker;
 	t->records = (uint8_t *)(uintptr_t)order->records +
 		(uint64_t)worker * (order->mask + 1) * order->stride;
-	t->ctl->began_ns = now_ns;
+	mr_store_relaxed(&t->ctl->next, next);
 	t->head = 0;
 	t->lost = 0;
 }
@@ -239,15 +246,16 @@ MR_TAP_OWN void mr_tap_after(const struct mr_tap *t, const struct mr_lane_dev *l
 	}
 }
 
-/* mr_tap_end hands the slot's records over; thread 0, after fence and barrier. */
-MR_TAP_OWN void mr_tap_end(struct mr_tap *t)
+/* mr_tap_end hands the slot's records over, `next` follows; thread 0, after fence and barrier. */
+MR_TAP_OWN void mr_tap_end(struct mr_tap *t, uint32_t next)
 {
 	const uint32_t taken = mr_tap_picked(t);
 
 	t->head += taken;
-	t->lost += (uint32_t)t->picked - taken;
-	mr_store_relaxed(&t->ctl->lost, t->lost);
+	t->lost += t->picked - taken;
+	mr_store_relaxed_u64(&t->ctl->lost, t->lost);
 	mr_store_release(&t->ctl->head, t->head);
+	mr_store_release(&t->ctl->next, next);
 }
 
 #endif

@@ -48,7 +48,7 @@ static void begin_capture(struct simt_host *h)
 	for (uint32_t w = 0; w < SIMT_WORKERS; w++) {
 		h->copied[w] = 0;
 		mr_store_relaxed(&a->tap_ctl[w].head, 0);
-		mr_store_relaxed(&a->tap_ctl[w].lost, 0);
+		mr_store_relaxed_u64(&a->tap_ctl[w].lost, 0);
 		mr_store_relaxed(&a->tap_ctl[w].tail, 0);
 	}
 	mr_store_release(&a->host.tap, (a->host.tap & ~0xffu) + MR_TAP_NEXT + 1);
@@ -300,8 +300,8 @@ static bool finish(struct simt_host *h)
 		o->done += a->ctl[w].seq;
 		for (uint32_t i = 0; i < MR_COUNTERS_MAX; i++)
 			o->counters[i] += a->counters_out[w][i];
-		h->found +=
-			mr_load_relaxed(&a->tap_ctl[w].head) + mr_load_relaxed(&a->tap_ctl[w].lost);
+		h->found += mr_load_relaxed(&a->tap_ctl[w].head) +
+			(uint32_t)mr_load_relaxed_u64(&a->tap_ctl[w].lost);
 	}
 	return true;
 }

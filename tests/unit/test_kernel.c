@@ -644,7 +644,8 @@ static void a_filter_says_which_packets_are_copied(void **state)
 static void a_full_tap_loses_copies_and_no_packets(void **state)
 {
 	struct world *w = *state;
-	uint32_t given = 0, taken = 0, copied[2] = {0, 0}, lost = 0;
+	uint32_t given = 0, taken = 0, copied[2] = {0, 0};
+	uint64_t lost = 0;
 
 	w->lane.workers = 2;
 	stage(w, MR_STAGE_forward, 0);
@@ -672,6 +673,7 @@ static void a_full_tap_loses_copies_and_no_packets(void **state)
 	for (uint32_t k = 0; k < 2; k++) {
 		taken += w->tap_ctl[k].head - copied[k];
 		lost += w->tap_ctl[k].lost;
+		assert_int_equal(w->tap_ctl[k].next, w->lane.first_seq + 200 + k);
 	}
 	assert_true(lost > 0);
 	assert_int_equal(taken + lost, given);
@@ -681,14 +683,25 @@ static void a_capture_ends_and_another_begins_anew(void **state)
 {
 	struct world *w = *state;
 	struct mr_desc_in d = make(w, 0, 60);
+	uint64_t asked_ns;
 
 	stage(w, MR_STAGE_forward, 0);
 	start(w);
 	for (uint32_t turn = 0; turn < 3; turn++) {
 		capture(w, 4, 16 + 16 * turn, NULL, 0);
 		capture_seen(w, w->host.tap);
+		assert_int_equal(w->tap_ctl[0].next, w->ring.head);
 		give(w, &d, 1);
 		(void)take(w);
+		assert_int_equal(w->tap_ctl[0].next, w->ring.head);
+		/* It tells its clock and goes on. */
+		asked_ns = mr_clock_ns();
+		mr_store_release(&w->host.tap, w->host.tap + MR_TAP_NEXT);
+		capture_seen(w, w->host.tap);
+		assert_in_range(w->tap_ctl[0].clock_ns, asked_ns, mr_clock_ns());
+		give(w, &d, 1);
+		(void)take(w);
+		assert_int_equal(w->tap_ctl[0].head, 2);
 		/* Another lane's. */
 		mr_store_release(&w->host.tap, w->host.tap + 1);
 		capture_seen(w, w->host.tap);
@@ -698,7 +711,7 @@ static void a_capture_ends_and_another_begins_anew(void **state)
 		capture_seen(w, w->host.tap);
 		give(w, &d, 1);
 		(void)take(w);
-		assert_int_equal(w->tap_ctl[0].head, 1);
+		assert_int_equal(w->tap_ctl[0].head, 2);
 	}
 	stop(w);
 }
