@@ -183,8 +183,8 @@ static void build_chain(struct slot *s, struct input *in, uint32_t stages)
 		struct mr_chain_dev *c = &s->lane.chain[i];
 		uint32_t param;
 
-		c->stage = (uint16_t)take(in, 1);
-		param = take(in, 4);
+		c->stage = (uint16_t)input_take(in, 1);
+		param = input_take(in, 4);
 		c->counter_base = (uint16_t)(i * (MR_COUNTERS_MAX / MR_CHAIN_MAX));
 		memset(c->params, (int)param, sizeof(c->params));
 		c->stage %= MR_STAGE_COUNT;
@@ -248,11 +248,11 @@ static void build_slot(struct slot *s, struct input *in, uint32_t flags)
 	h->flags = (uint8_t)(flags & (MR_SLOT_TICK | MR_SLOT_LAST));
 	((struct mr_slot_in *)(s->in + s->lane.in_stride))->ready = 0;
 	for (uint32_t i = 0; i < s->lane.batch && in->left != 0; i++) {
-		uint32_t near = take(in, 1);
+		uint32_t near = input_take(in, 1);
 
-		d[i].position = take(in, 4);
-		d[i].length = (uint16_t)take(in, 2);
-		d[i].head = (uint16_t)take(in, 2);
+		d[i].position = input_take(in, 4);
+		d[i].length = (uint16_t)input_take(in, 2);
+		d[i].head = (uint16_t)input_take(in, 2);
 		if ((near & 1) != 0)
 			d[i].position %= s->lane.region_units + 1;
 		if ((near & 2) != 0)
@@ -261,7 +261,7 @@ static void build_slot(struct slot *s, struct input *in, uint32_t flags)
 			d[i].head %= s->lane.room - MR_UNIT + 1;
 		if (s->copies)
 			tx_positions(s)[i] = (near & 8) != 0
-				? take(in, 4)
+				? input_take(in, 4)
 				: (near >> 4) * 7 % (s->lane.region_units + 1);
 	}
 }
@@ -470,9 +470,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t stages, mode;
 
 	ASAN_UNPOISON_MEMORY_REGION(region, sizeof(region));
-	s.lane.region_units = 1 + take(&in, 1) % UNITS_MAX;
-	s.lane.room = MR_UNIT + take(&in, 1) * 8;
-	mode = take(&in, 1);
+	s.lane.region_units = 1 + input_take(&in, 1) % UNITS_MAX;
+	s.lane.room = MR_UNIT + input_take(&in, 1) * 8;
+	mode = input_take(&in, 1);
 	s.raw = (mode & 1) != 0;
 	s.copies = (mode & 2) != 0;
 	s.tapped = (mode & 16) != 0;
@@ -480,9 +480,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		build_tap(&s, 1 + mode);
 	if (s.copies || s.tapped)
 		s.lane.room = (s.lane.room + 15) / 16 * 16;
-	stages = take(&in, 1) % (MR_CHAIN_MAX + 1);
-	s.lane.batch = 1 + take(&in, 1) % BATCH_FUZZ;
-	s.count = take(&in, 2);
+	stages = input_take(&in, 1) % (MR_CHAIN_MAX + 1);
+	s.lane.batch = 1 + input_take(&in, 1) % BATCH_FUZZ;
+	s.count = input_take(&in, 2);
 	build_chain(&s, &in, stages);
 	s.lane.in_stride = s.lane.out_stride =
 		s.copies ? MR_SLOT_BYTES_TX(s.lane.batch) : MR_SLOT_BYTES(s.lane.batch);

@@ -58,11 +58,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	struct mr_seen s;
 
-	begin(&in, &s);
-	b.window = 1 + take(&in, 1) * 16;
-	b.leap = 1 + take(&in, 1) * 256;
+	input_begin(&in, &s);
+	b.window = 1 + input_take(&in, 1) * 16;
+	b.leap = 1 + input_take(&in, 1) * 256;
 	while (in.left != 0) {
-		const uint32_t what = change(&in, &s, 1, 8, 4);
+		const uint32_t what = input_change(&in, &s, 1, 8, 4);
 		/* Only IPFIX may have units that nobody knows. */
 		const int known = s.track != MR_TRACK_COUNT || (what & 128) == 0;
 

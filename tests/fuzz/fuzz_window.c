@@ -84,12 +84,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	struct mr_seen s;
 
-	begin(&in, &s);
-	b.setting.us = b.setting.units = 1 + take(&in, 1);
+	input_begin(&in, &s);
+	b.setting.us = b.setting.units = 1 + input_take(&in, 1);
 	b.setting.format.bits = 8;
-	b.waits = (uint32_t)take(&in, 1) & 1;
+	b.waits = (uint32_t)input_take(&in, 1) & 1;
 	while (in.left != 0) {
-		const uint32_t what = change(&in, &s, 1000, 4, 2);
+		const uint32_t what = input_change(&in, &s, 1000, 4, 2);
 		enum mr_window_class c;
 		struct mr_window *w;
 		uint64_t at = 0;
