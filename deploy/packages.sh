@@ -16,7 +16,7 @@ build="gcc libc6-dev meson ninja-build pkg-config python3
 	libcrypt-dev libelf-dev libpcap-dev"
 tests="openssl systemd g++ libcmocka-dev dpdk-dev python3-numpy python3-scapy python3-jsonschema
 	clang-format-14 clang libclang-rt-14-dev shellcheck binutils util-linux iproute2 procps
-	tcpreplay tcpdump ethtool iputils-ping qemu-system-x86 busybox-static valgrind
+	tcpreplay tcpdump tshark ethtool iputils-ping qemu-system-x86 busybox-static valgrind
 	gnuplot-nox mandoc man-db chromium debhelper dpkg-dev lintian debootstrap e2fsprogs"
 
 # Debian's npm wants Debian's node, so where there is one of another origin, that is taken.

@@ -3,7 +3,7 @@
 """capture: packets of a running instance as pcapng, before and after the chain.
 
 The lane is flooded with one capture over and over, so that every frame is known and the ring
-of copies is full as soon as nobody takes any. pcapng is read here byte by byte, and by tcpdump.
+of copies is full as soon as nobody takes any. pcapng is read here byte by byte, by tcpdump and by tshark.
 """
 import json
 import os
@@ -165,14 +165,27 @@ def frames_before_and_after_the_chain_are_those_that_came_and_left_on_every_path
 
 
 @case
-def several_workers_lose_no_packet_of_the_first_ones(s):
+def packets_of_several_workers_are_in_order_with_the_times_of_their_slots(s):
     run = flood(s, workers=3)
-    check_equal(capture(s, run, "-c", "400").status, CLEAN, "capture")
-    before, after = sides(read(s.path / "out.pcapng")[0])
-    numbers = sorted(struct.unpack("<Q", p[4][5])[0] for p in before)
-    check_equal(len(set(numbers)), 400, "packets")
-    check(set(p[2] for p in before) <= set(FRAMES), "a frame that was not sent")
-    check_frames([p[2] for p in after], [swapped(p[2]) for p in before], "after")
+    for _ in range(3):
+        start = time.time()
+        check_equal(capture(s, run, "-c", "400", "-s", "1500").status, CLEAN, "capture")
+        end = time.time()
+        before, after = sides(read(s.path / "out.pcapng")[0])
+        numbers = [struct.unpack("<Q", p[4][5])[0] for p in before]
+        check(all(a < b for a, b in zip(numbers, numbers[1:])), f"out of order: {numbers}")
+        # Workers begin one after the other, each with the slot that it comes to; from then on all is there.
+        slots = [n >> 32 for n in numbers]
+        gaps = [i + 1 for i, (a, b) in enumerate(zip(slots, slots[1:])) if b > a + 1]
+        whole = max(gaps, default=0)
+        check(slots[whole] - slots[0] < 64, f"slots are missing: {slots}")
+        check_follow([p[2] for p in before[whole:]], FRAMES, "before")
+        check_frames([p[2] for p in after], [swapped(p[2]) for p in before], "after")
+        times = {}
+        for slot, p in zip(slots, before):
+            check_equal(times.setdefault(slot, p[1]), p[1], "times within a slot")
+            check(times.get(slot - 3, 0) < p[1], "a worker's times go back")
+        check(all(start - 1 < t / 1e9 < end + 1 for t in times.values()), f"times {times}, not {start} to {end}")
     stopped(run)
 
 
@@ -240,21 +253,105 @@ def filters_choose_what_tcpdump_chooses(s):
     stopped(run)
 
 
+def piped(s, run, tool):
+    """What a tool makes of a capture of 50 packets that it reads from a pipe."""
+    client = subprocess.Popen([s.millrace, "capture", "l0", "--name", run.name, "-c", "50", "-w", "-"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=s.env)  # fmt: skip
+    told = subprocess.run(tool, stdin=client.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+    client.stdout.close()
+    check_equal(client.wait(), CLEAN, f"{client.stderr.read()}")
+    return told.stdout.splitlines()
+
+
 @case
-def it_pipes_into_tools_that_read_pcapng(s):
+def it_pipes_into_tcpdump(s):
+    if shutil.which("tcpdump") is None:
+        raise Skipped("tcpdump is not installed")
     run = flood(s)
-    tools = [t for t in (["tcpdump", "-nn", "-r", "-"], ["tshark", "-r", "-"]) if shutil.which(t[0])]
-    if not tools:
-        raise Skipped("neither tcpdump nor tshark is installed")
-    for tool in tools:
-        client = subprocess.Popen([s.millrace, "capture", "l0", "--name", run.name, "-c", "50", "-w", "-"],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=s.env)  # fmt: skip
-        told = subprocess.run(tool, stdin=client.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
-        client.stdout.close()
-        check_equal(client.wait(), CLEAN, f"{client.stderr.read()}")
-        lines = [l for l in told.stdout.splitlines() if re.match(r"\s*\d", l)]
-        check_equal(len(lines), 100, f"lines of {tool[0]}: {told.stdout[:500]}")
+    lines = [line for line in piped(s, run, ["tcpdump", "-nn", "-r", "-"]) if re.match(r"\d", line)]
+    check_equal(len(lines), 100, f"lines: {lines[:5]}")
     stopped(run)
+
+
+@case
+def tshark_finds_times_comments_counters_and_bytes_in_a_pipe_and_in_a_file(s):
+    if shutil.which("tshark") is None:
+        raise Skipped("tshark is not installed")
+
+    def tshark(*args):
+        return subprocess.run(["tshark", *args], cwd=s.path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True, check=True).stdout.splitlines()  # fmt: skip
+
+    def fields(*names):
+        return ["-T", "fields", "-E", "separator=|", "-E", "aggregator=;", *(word for name in names for word in ("-e", name))]
+
+    rows = fields("frame.interface_name", "frame.time_epoch", "frame.cap_len", "frame.len", "frame.packet_id", "frame.comment", "udp.port")
+    s.write("rules.txt", "deny proto udp\npermit\n")
+    run = flood(s, [{"use": "filter", "params": {"rules": "rules.txt"}}])
+    start = time.time()
+    tee = ["sh", "-c", 'tee "$0" | tshark "$@"', s.path / "out.pcapng", "-r", "-", *rows]
+    got = [row.split("|") for row in piped(s, run, tee)]
+    packets, statistics = read(s.path / "out.pcapng")
+    wanted = [[("l0 before", "l0 after")[i], f"{t // 10**9}.{t % 10**9:09}", str(len(d)), str(length), str(struct.unpack("<Q", o[5])[0]),
+               o[1].decode()] for i, t, d, length, o in packets]  # fmt: skip
+    check_equal([row[:6] for row in got], wanted, "what tshark finds")
+    for number, row in enumerate(got):
+        when = ("before", "after")[number % 2]
+        verdict = "verdict=drop reason=policy" if row[6] else "verdict=tx port=p1"
+        check_equal((row[0], row[5]), (f"l0 {when}", f"lane=l0 when={when} {verdict}"), f"packet {number}")
+        check(start - 1 < float(row[1]) < time.time() + 1, f"time of packet {number}: {row}")
+    check_equal(len(got), 100, "packets")
+    tshark("-r", "out.pcapng", "-F", "nsecpcap", "-w", "theirs.pcap")
+    check_frames(s.frames("theirs.pcap"), [p[2] for p in packets], "tshark's bytes")
+    # The same file by the blocks that it is made of.
+    blocks = tshark("-X", "read_format:MIME Files Format", "-r", "out.pcapng", *fields("pcapng.options.option.data.comment"))
+    comments = "\n".join(blocks).split(";")
+    counted = [c for c in comments if "filter[0]" in c]
+    check_equal(counted, [o[1].decode() for _, o in statistics], "counters of stages")
+    check(re.search(r"lane=l0 .*filter\[0\]\.denied=[1-9]", counted[-1]), f"counters: {counted}")
+    stopped(run)
+
+
+@case
+def rules_that_are_reloaded_show_in_a_capture_that_goes_on(s):
+    s.write("rules.txt", "permit\n")
+    run = flood(s, [{"use": "filter", "params": {"rules": "rules.txt"}}])
+    client = begin(s, run, "-s", "64", "--filter", "udp src port 1014")
+    for verdict, rules in (("tx", "permit\n"), ("drop", "deny proto udp\npermit\n")) * 2:
+        s.write("rules.txt", rules)
+        r = s.command("reload", "--name", run.name)
+        check_equal(r.status, CLEAN, r.told())
+        end = time.monotonic() + WAIT_S
+        while f"verdict={verdict}".encode() not in (s.path / "out.pcapng").read_bytes()[-300:]:
+            check(time.monotonic() < end, f"no packet with the verdict {verdict}")
+            time.sleep(0.02)
+    client.signal(signal.SIGINT)
+    check_equal(client.ended().status, CLEAN, "capture")
+    before, _ = sides(read(s.path / "out.pcapng")[0])
+    verdicts = [comment(p)["verdict"] for p in before]
+    turns = [v for i, v in enumerate(verdicts) if i == 0 or v != verdicts[i - 1]]
+    check_equal(turns, ["tx", "drop", "tx", "drop"], f"verdicts of {len(before)} packets")
+    stopped(run)
+
+
+@case
+def a_reader_of_the_pipe_that_is_killed_ends_the_capture_and_not_the_run(s):
+    run = flood(s)
+    reader = subprocess.Popen(["sh", "-c", "head -c 100000 >read; echo >ready; sleep 100"], stdin=subprocess.PIPE, cwd=s.path,
+                              start_new_session=True)  # fmt: skip
+    client = subprocess.Popen([s.millrace, "capture", "l0", "--name", run.name, "-w", "-"], env=s.env, stdout=reader.stdin,
+                              stderr=subprocess.PIPE, text=True)  # fmt: skip
+    reader.stdin.close()
+    end = time.monotonic() + WAIT_S
+    while not (s.path / "ready").exists():
+        check(time.monotonic() < end and client.poll() is None, "nothing is read")
+        time.sleep(0.02)
+    os.killpg(reader.pid, signal.SIGKILL)
+    reader.wait()
+    told = client.communicate(timeout=WAIT_S)[1]
+    check(client.returncode == FAILURE and "standard output could not be written" in told, f"{client.returncode}: {told}")
+    check_equal(capture(s, run, "-c", "1").status, CLEAN, "capture")
+    check_equal(stopped(run).drops(), {}, "drops")
 
 
 @case
@@ -359,7 +456,22 @@ def a_full_disk_ends_it_and_what_was_written_can_be_read(s):
     r = capture(s, run, file="no/such/folder")
     check(r.status == FAILURE and "no/such/folder" in r.stderr, r.told())
     check_equal(capture(s, run, "-c", "1").status, CLEAN, "capture")
-    stopped(run)
+    check_equal(stopped(run).drops(), {}, "drops")
+
+
+@case
+def a_small_disk_holds_whole_blocks_of_what_it_has_room_for(s):
+    if os.geteuid() != 0:
+        raise Skipped("only root can mount a small disk")
+    run = flood(s)
+    (s.path / "disk").mkdir()
+    small = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k none disk; "$@"; was=$?; cp disk/out.pcapng .; exit $was', "sh"]
+    r = capture(s, run, file="disk/out.pcapng", prefix=small)
+    check(r.status == FAILURE and "disk/out.pcapng" in r.stderr and "No space left" in r.stderr, r.told())
+    packets, _ = read(s.path / "out.pcapng")
+    check(len(packets) > 30, f"{len(packets)} packets in 64 KiB")
+    check_follow([p[2] for p in sides(packets[: len(packets) // 2 * 2])[0]], FRAMES, "what was written")
+    check_equal(stopped(run).drops(), {}, "drops")
 
 
 @case

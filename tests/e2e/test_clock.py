@@ -7,13 +7,14 @@ usage: test_clock.py MILLRACE STEPPED_CLOCK [-k WORD]
 """
 import email.utils
 import json
+import signal
 import struct
 import sys
 import time
 import urllib.request
 
 from harness import (
-    PATIENCE, WAIT_S, case, check, check_equal, complaints, config, free_port, lane, main,
+    PATIENCE, WAIT_S, Instance, case, check, check_equal, complaints, config, free_port, lane, main,
 )  # fmt: skip
 
 HOUR, DAY = 3600, 86400
@@ -93,6 +94,41 @@ def a_duration_goes_on_over_steps(s):
     check(run.process.poll() is None, "ended by a step forth")
     run.wait(reason="duration")
     check(time.monotonic() - at < 2 * PATIENCE + 20, "a duration was stretched by a step")
+
+
+def packet_times(path):
+    """In seconds, of the whole blocks that there are; a block is type, length, ... and length."""
+    raw, at, times = path.read_bytes() if path.exists() else b"", 0, []
+    while at + 20 <= len(raw):
+        kind, length, _, high, low = struct.unpack_from("<5I", raw, at)
+        if kind == 6 and at + length <= len(raw):
+            times.append((high << 32 | low) / 1e9)
+        at += length
+    return times
+
+
+@case
+def packets_that_are_captured_have_the_time_of_day_as_it_is_set(s):
+    clock = Clock(s)
+    # One frame of 512 is asked for, so that a flood makes a small file.
+    s.pcap("in.pcap", [bytes(12) + b"\x88\xb5" + bytes([n == 0] * 50) for n in range(512)])
+    cfg = config({"p0": "net_pcap0,rx_pcap=in.pcap,infinite_rx=1", "p1": FLOOD}, [lane("l0", "p0", "p1", ["l2swap"])])
+    run = s.start(cfg, prefix=clock.prefix).until_running()
+    out = s.path / "out.pcapng"
+    client = Instance(s, [s.millrace, "capture", "l0", "--name", run.name, "--filter", "ether[14] = 1", "-w", out])
+    steps = [0, 2 * DAY, -4 * DAY, 0]
+    for step in steps:
+        clock.step(step)
+        end = time.monotonic() + WAIT_S
+        while not any(abs(t - time.time() - step) < HOUR for t in packet_times(out)[-1:]):
+            check(time.monotonic() < end and client.process.poll() is None, f"no packet after a step of {step} s: {client.stderr()}")
+            time.sleep(0.1)
+    client.signal(signal.SIGINT)
+    check_equal(client.ended().status, 0, "capture")
+    days = [round((t - time.time()) / DAY) * DAY for t in packet_times(out)]
+    check_equal([d for i, d in enumerate(days) if i == 0 or d != days[i - 1]], steps, "steps of the packets' times")
+    run.signal()
+    run.wait(reason="signal")
 
 
 sys.exit(main())
