@@ -92,7 +92,7 @@ struct mr_tap {
 	uint32_t room;   /* records free when it began */
 	uint64_t lost;
 	uint32_t head;
-	uint32_t index[MR_BATCH_MAX]; /* of packets that were picked */
+	uint32_t index[MR_BATCH_MAX]; /* of packets that are wanted */
 	uint32_t words[MR_BPF_WORDS * MR_TAP_THREADS];
 };
 
@@ -135,13 +135,10 @@ MR_HD int mr_tap_lies(const struct mr_desc_in *d, uint64_t last, uint32_t length
 	return d->position <= last && (uint32_t)d->head + d->length <= length;
 }
 
-/* A record for packet i, if there is one left. */
-MR_HD void mr_tap_give(struct mr_tap *t, uint32_t room, uint32_t i)
+/* Packet i is wanted; whether there is a record left for it says mr_tap_picked. */
+MR_HD void mr_tap_want(struct mr_tap *t, uint32_t i)
 {
-	uint64_t k = mr_add_u64(&t->picked, 1);
-
-	if (k < room)
-		t->index[k] = i;
+	t->index[mr_add_u64(&t->picked, 1)] = i;
 }
 
 /* mr_tap_pick gives each packet that lies in a buffer and that the filter wants a record. */
@@ -149,7 +146,7 @@ MR_TAP_OWN void mr_tap_pick(struct mr_tap *t, const struct mr_lane_dev *lane,
 	const struct mr_desc_in *in, uint32_t packets, uint32_t thread, uint32_t threads)
 {
 	const uint64_t region = lane->region, bytes = (uint64_t)lane->region_units * MR_UNIT;
-	const uint32_t length = lane->room, room = t->room, filter = t->order.count;
+	const uint32_t length = lane->room, filter = t->order.count;
 	const uint64_t last = bytes / MR_UNIT - (length + MR_UNIT - 1) / MR_UNIT;
 	struct mr_view v;
 
@@ -158,7 +155,7 @@ MR_TAP_OWN void mr_tap_pick(struct mr_tap *t, const struct mr_lane_dev *lane,
 	/* A loop of its own, since most captures are of all packets. */
 	for (uint32_t i = filter == 0 ? thread : packets; i < packets; i += threads)
 		if (mr_tap_lies(&in[i], last, length))
-			mr_tap_give(t, room, i);
+			mr_tap_want(t, i);
 	for (uint32_t i = filter != 0 ? thread : packets; i < packets; i += threads) {
 		if (!mr_tap_lies(&in[i], last, length))
 			continue;
@@ -166,7 +163,7 @@ MR_TAP_OWN void mr_tap_pick(struct mr_tap *t, const struct mr_lane_dev *lane,
 			in[i].head);
 		v.length = in[i].length;
 		if (mr_bpf_run(t->order.program, &v, &t->words[thread], MR_TAP_THREADS) != 0)
-			mr_tap_give(t, room, i);
+			mr_tap_want(t, i);
 	}
 }
 

@@ -46,6 +46,9 @@ RULES = [
     ("not atomic", r"\batomicCAS_system" + ARGUMENTS, r"(HERE ? (*(\1) == (\2) ? (*(\1) = (\3), (\2)) : ~(\2)) : \g<0>)"),
     ("every lane", r"if \(((?:ctx->)?rank == 0)\)", r"if (HERE || \1)"),
 ]
+# The reader of a capture looks at `next` and then at `head`. Relaxed, this store could be seen before
+# that of head; the interpreter's memory has one order of stores, in which that does not happen.
+UNSEEN = ["mr_store_release(&t->ctl->next, next)"]
 COLLECTIVE = r"\b(__sync\w+|__shfl\w*|__ballot\w*|__any\w*|__all\w*|__match\w*|__reduce\w*|atomic\w+)\("
 
 
@@ -82,7 +85,7 @@ class Mutant:
 # NVIDIA/l2fwd-nv src/kernel.cu:183: DONE is stored before the fence of system scope.
 def mutants(source):
     """All of them, and the calls that no rule spoils."""
-    found, left = [], []
+    found, left, unseen = [], [], UNSEEN[:]
     files = [f"lib/stage/{f}" for f in sorted(os.listdir(f"{source}/lib/stage"))]
     for path in [f for f in files if f.endswith((".h", ".cu"))] + ["lib/ring/mr_sync.h"]:
         code = without_comments(read(f"{source}/{path}"))
@@ -91,13 +94,16 @@ def mutants(source):
             for m in re.finditer(pattern, code):
                 line = code.count(NEWLINE, 0, m.start()) + 1
                 spoiled.append(m.span())
+                if m.group(0) in unseen:
+                    unseen.remove(m.group(0))
+                    continue
                 name = f"{path}:{line}: {what}: {m.group(0)}"
                 found.append(Mutant(len(found) + 1, path, name, m, instead))
         for m in re.finditer(COLLECTIVE, code):
             end = end_of_call(code, m.end())
             if not any(a < end and m.start() < b for a, b in spoiled):
                 left.append(f"{path}:{code.count(NEWLINE, 0, m.start()) + 1}: {m.group(0)}")
-    return found, left
+    return found, left + unseen
 
 
 def programs(found):
