@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES ((size_t)1 << 20)
@@ -31,10 +32,9 @@ struct capture {
 	bool told; /* the instance, that it is enough */
 	uint8_t *buffer;
 	size_t used;
-	off_t written;    /* whole blocks of the file */
-	uint64_t packets; /* before the chain, that is, each once */
-	uint64_t lost;    /* as the last statistics say */
-	uint32_t last;    /* type of the last block */
+	uint64_t packets;    /* before the chain, that is, each once */
+	uint64_t lost;       /* as the last statistics say */
+	uint32_t statistics; /* of each side at the start and at the end */
 };
 
 /* In an instance's way to write numbers: digits and nothing else. */
@@ -50,7 +50,7 @@ static bool number(const char *text, uint64_t most, uint64_t *ret)
 
 static int bad(const char *option, const char *value, const char *words)
 {
-	fprintf(stderr, "millrace: %s '%s': %s\n", option, value, words);
+	fprintf(stderr, "millrace: %s '%.200s': %s\n", option, value, words);
 	return MR_EXIT_USAGE;
 }
 
@@ -138,6 +138,8 @@ static int parse(
 	if (strlen(argv[optind]) >= sizeof(c->want.lane))
 		return bad("LANE", argv[optind], "too long for the name of a lane");
 	snprintf(c->want.lane, sizeof(c->want.lane), "%s", argv[optind]);
+	if (c->file[0] == '\0')
+		return bad("-w", c->file, "no name of a file");
 	if (strcmp(c->file, "-") == 0 && isatty(STDOUT_FILENO))
 		return bad(
 			"-w", c->file, "standard output is a terminal; pcapng is not for people");
@@ -174,25 +176,45 @@ static size_t whole_blocks(const struct capture *c, size_t bytes)
 	return at;
 }
 
-/* Where a file is full the part of a block goes that was written. */
+/* Takes the part of a block away that was written at the end of a file. */
+static void cut(const struct capture *c, size_t done)
+{
+	off_t end = lseek(c->out, 0, SEEK_CUR);
+	struct stat st;
+
+	if (end >= 0 && fstat(c->out, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == end)
+		(void)!ftruncate(c->out, end - (off_t)(done - whole_blocks(c, done)));
+}
+
+/* A signal has the instance make an end; a second one does not wait for who should read. */
+static bool goes_on(struct capture *c)
+{
+	if (mr_load_relaxed(&mr_cmd_signal_seen) != 0 && !c->told) {
+		shutdown(c->in, SHUT_WR);
+		c->told = true;
+	}
+	return mr_load_relaxed(&mr_cmd_signal_fast) == 0;
+}
+
 static bool put(struct capture *c, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
-		ssize_t n = write(c->out, c->buffer + done, bytes - done);
+		/* A signal ends a write in its middle as well. */
+		bool on = goes_on(c);
+		ssize_t n = on ? write(c->out, c->buffer + done, bytes - done) : 0;
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) {
+		if (n <= 0 && on)
 			fprintf(stderr, "millrace: %s could not be written: %s\n",
 				c->out == STDOUT_FILENO ? "standard output" : c->file,
 				strerror(errno));
-			if (c->out != STDOUT_FILENO)
-				(void)!ftruncate(c->out, c->written + (off_t)whole_blocks(c, done));
+		if (n <= 0) {
+			cut(c, done);
 			return false;
 		}
 		done += (size_t)n;
 	}
-	c->written += (off_t)bytes;
 	memmove(c->buffer, c->buffer + bytes, c->used - bytes);
 	c->used -= bytes;
 	return true;
@@ -201,10 +223,12 @@ static bool put(struct capture *c, size_t bytes)
 /* The statistics end with what was lost, its end of options and the block's length. */
 static void count_block(struct capture *c, const uint8_t *block, uint32_t bytes)
 {
-	c->last = word(block);
-	if (c->last == MR_PCAPNG_PACKET && word(block + 8) == MR_TAP_BEFORE)
+	const uint32_t type = word(block);
+
+	c->statistics += type == MR_PCAPNG_STATISTICS;
+	if (type == MR_PCAPNG_PACKET && word(block + 8) == MR_TAP_BEFORE)
 		c->packets++;
-	if (c->last == MR_PCAPNG_STATISTICS && bytes >= 32)
+	if (type == MR_PCAPNG_STATISTICS && bytes >= 32)
 		memcpy(&c->lost, block + bytes - 16, sizeof(c->lost));
 }
 
@@ -235,12 +259,8 @@ static bool receive(struct capture *c)
 		struct pollfd fd = {.fd = c->in, .events = POLLIN};
 		ssize_t n;
 
-		if (mr_load_relaxed(&mr_cmd_signal_fast) != 0)
+		if (!goes_on(c))
 			return false;
-		if (mr_load_relaxed(&mr_cmd_signal_seen) != 0 && !c->told) {
-			shutdown(c->in, SHUT_WR);
-			c->told = true;
-		}
 		if (poll(&fd, 1, LOOK_MS) <= 0)
 			continue;
 		n = recv(c->in, c->buffer + c->used, BUFFER_BYTES - c->used, 0);
@@ -252,9 +272,10 @@ static bool receive(struct capture *c)
 		if (!pass_on(c))
 			return false;
 	}
-	if (c->used == 0 && c->last == MR_PCAPNG_STATISTICS)
+	if (c->used == 0 && c->statistics == 2 * MR_TAP_SIDES)
 		return true;
-	fprintf(stderr, "millrace: the instance ended in the middle of the capture\n");
+	fprintf(stderr, "millrace: the instance ended in the middle of the capture%s\n",
+		c->told ? ", or did not wait for the rest to be read" : "");
 	return false;
 }
 
@@ -275,9 +296,13 @@ static int run(struct capture *c, const char *name)
 		whole = false;
 	}
 	all = c->want.packets != 0 && c->packets == c->want.packets;
-	fprintf(stderr, "millrace: %llu packets, %llu copies lost%s\n",
-		(unsigned long long)c->packets, (unsigned long long)c->lost,
-		whole && !c->told && !all ? "; the instance stops" : "");
+	fprintf(stderr, "millrace: %llu packets, ", (unsigned long long)c->packets);
+	/* Statistics come at the start and at the end. */
+	if (whole)
+		fprintf(stderr, "%llu copies lost%s\n", (unsigned long long)c->lost,
+			!c->told && !all ? "; the instance stops" : "");
+	else
+		fprintf(stderr, "and nobody knows how many copies were lost\n");
 	return whole ? MR_EXIT_CLEAN : MR_EXIT_FAILURE;
 }
 
@@ -302,6 +327,8 @@ int mr_cmd_capture(const struct mr_cmd *self, int argc, char **argv)
 		return MR_EXIT_FAILURE;
 	}
 	mr_cmd_catch_signals();
+	/* A pipe that nobody reads, or that nobody has opened, is left. */
+	mr_cmd_signals_interrupt();
 	status = run(&c, name != NULL ? name : found);
 	free(c.buffer);
 	return status;

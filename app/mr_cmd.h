@@ -113,6 +113,8 @@ int mr_cmd_fail(const char *config, bool json, const char *sentence, int status)
  */
 extern uint32_t mr_cmd_signal_seen, mr_cmd_signal_fast;
 void mr_cmd_catch_signals(void);
+/* mr_cmd_signals_interrupt, after it, has them end a call that waits: with EINTR. */
+void mr_cmd_signals_interrupt(void);
 
 /*
  * From here on SIGHUP sets wanted (mr_load_relaxed), while the terminal that this process had

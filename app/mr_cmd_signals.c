@@ -34,6 +34,18 @@ void mr_cmd_catch_signals(void)
 	sigaction(SIGPIPE, &sa, NULL);
 }
 
+void mr_cmd_signals_interrupt(void)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+	struct sigaction sa;
+
+	for (size_t i = 0; i < MR_ARRAY_LEN(signals); i++)
+		if (sigaction(signals[i], NULL, &sa) == 0 && sa.sa_handler == on_signal) {
+			sa.sa_flags &= ~SA_RESTART;
+			sigaction(signals[i], &sa, NULL);
+		}
+}
+
 /* Whether this process has a terminal; it has none any more once that hung up. */
 static bool has_terminal(void)
 {

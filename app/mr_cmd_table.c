@@ -62,7 +62,9 @@ static const struct mr_cmd_option reload_options[] = {
 static const struct mr_cmd_option capture_options[] = {
 	{"c", "N", 'c', "end after so many packets", false},
 	{"s", "SNAPLEN", 's', "bytes of a frame that are kept; else all of them", false},
-	{"filter", "EXPR", 'f', "only packets that the pcap expression matches before the chain",
+	{"filter", "EXPR", 'f',
+		"only packets that the pcap expression matches before the chain, so none that a "
+		"stage makes",
 		false},
 	{"verdict", "VERDICT", 'v',
 		"only packets that leave the chain with it: tx, tx_mask or drop", false},

@@ -25,7 +25,7 @@
 #define OUT_BYTES ((size_t)1 << 20)
 #define REQUEST_S 2           /* for a client to say what it wants */
 #define SEEN_NS 2000000000u   /* for workers to take a word */
-#define FINISH_NS 2000000000u /* for a client to read the rest */
+#define FINISH_NS 2000000000u /* for a client to read on, at its end */
 #define LOOK_MS 1             /* between two looks at an empty ring */
 #define TAKE_MAX 1024u        /* packets between two looks at the client */
 
@@ -117,16 +117,20 @@ static void flush(struct capture *c)
 
 		if (n > 0) {
 			done += (size_t)n;
+			/* While this instance goes on, who reads may take its time. */
+			if (c->deadline_ns != 0 && mr_load_acquire(&c->s->tap.ending) == 0)
+				c->deadline_ns = mr_clock_ns() + FINISH_NS;
 			continue;
 		}
 		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
 			c->gone = true;
 		else if (c->deadline_ns != 0 && mr_clock_ns() > c->deadline_ns)
 			c->gone = true;
-		else if (c->deadline_ns == 0 && mr_load_acquire(&c->s->tap.ending) != 0)
+		else if (c->deadline_ns == 0 &&
+			(c->enough || mr_load_acquire(&c->s->tap.ending) != 0))
 			c->deadline_ns = mr_clock_ns() + FINISH_NS;
 		else
-			wait_for(c, POLLOUT, 20);
+			wait_for(c, c->enough ? POLLOUT : POLLIN | POLLOUT, 20);
 		account(c);
 	}
 	c->used = 0;

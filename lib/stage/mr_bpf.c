@@ -75,7 +75,7 @@ int mr_bpf_check(const struct mr_bpf *program, uint32_t count, struct mr_err *er
 			(written[n] >> i->k & 1) == 0)
 			wrong = "reads a word of memory that may not have been written";
 		if (wrong == NULL && class != MR_BPF_RET && (far >= left || near >= left))
-			wrong = "goes on beyond the end";
+			wrong = "goes back, or on beyond the end";
 		if (wrong != NULL)
 			return mr_err_set(
 				err, -EINVAL, "instruction %u of the filter %s", n, wrong);

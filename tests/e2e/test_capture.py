@@ -393,6 +393,53 @@ def an_interrupt_ends_it_whole_and_another_may_follow(s):
 
 
 @case
+def who_reads_slowly_gets_the_rest_after_an_interrupt(s):
+    run = flood(s)
+    os.mkfifo(s.path / "fifo")
+    client = Instance(s, [s.millrace, "capture", "l0", "--name", run.name, "-w", "fifo"])
+    with open(s.path / "fifo", "rb") as reader, open(s.path / "out.pcapng", "wb") as out:
+        began = time.monotonic()
+        while part := reader.read(40000):
+            out.write(part)
+            time.sleep(0.02)  # so that the ring alone takes longer than an idle reader is waited for
+            if time.monotonic() - began > 1:
+                client.signal(signal.SIGINT)
+                began += 1000
+    r = client.ended()
+    check_equal(r.status, CLEAN, r.told())
+    check_equal(len(read(s.path / "out.pcapng")[1]), 4, "statistics")
+    check_equal(stopped(run).drops(), {}, "drops")
+
+
+@case
+def a_second_interrupt_ends_a_capture_that_nobody_reads(s):
+    run = flood(s)
+    os.mkfifo(s.path / "fifo")
+    waits = Instance(s, [s.millrace, "capture", "l0", "--name", run.name, "-w", "fifo"])
+    time.sleep(0.5 * PATIENCE)
+    waits.signal(signal.SIGINT)
+    r = waits.ended()
+    check(r.status == FAILURE and "fifo" in r.stderr, r.told())
+    end, keep = os.pipe()
+    client = subprocess.Popen([s.millrace, "capture", "l0", "--name", run.name, "-w", "-"], env=s.env, stdout=keep,
+                              stderr=subprocess.PIPE, text=True)  # fmt: skip
+    os.close(keep)
+    time.sleep(0.5 * PATIENCE)
+    client.send_signal(signal.SIGINT)
+    # The instance does not wait for it, so that others may follow.
+    until = time.monotonic() + WAIT_S
+    while capture(s, run, "-c", "1").status != CLEAN:
+        check(time.monotonic() < until, "nobody else is let in")
+        time.sleep(0.1)
+    check(client.poll() is None, "one interrupt took what it had to write")
+    client.send_signal(signal.SIGINT)
+    told = client.communicate(timeout=WAIT_S)[1]
+    os.close(end)
+    check(client.returncode == FAILURE and "nobody knows how many copies were lost" in told, f"{client.returncode}: {told}")
+    check_equal(stopped(run).drops(), {}, "drops")
+
+
+@case
 def a_second_client_is_refused_and_one_that_dies_leaves_room(s):
     run = flood(s)
     client = begin(s, run)
@@ -453,6 +500,12 @@ def a_full_disk_ends_it_and_what_was_written_can_be_read(s):
     check(r.status == FAILURE and "out.pcapng" in r.stderr and "File too large" in r.stderr, r.told())
     packets, _ = read(s.path / "out.pcapng")
     check_follow([p[2] for p in sides(packets[: len(packets) // 2 * 2])[0]], FRAMES, "what was written")
+    with open(s.path / "stdout.pcapng", "wb") as out:
+        r = subprocess.run(["prlimit", "--fsize=100000", s.millrace, "capture", "l0", "--name", run.name, "-w", "-"],
+            env=s.env, stdout=out, stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
+    check(r.returncode == FAILURE and "standard output could not be written" in r.stderr, r.stderr)
+    packets, _ = read(s.path / "stdout.pcapng")
+    check_follow([p[2] for p in sides(packets[: len(packets) // 2 * 2])[0]], FRAMES, "what was written of standard output")
     r = capture(s, run, file="no/such/folder")
     check(r.status == FAILURE and "no/such/folder" in r.stderr, r.told())
     check_equal(capture(s, run, "-c", "1").status, CLEAN, "capture")
