@@ -109,7 +109,10 @@ bool mr_gpu_tap_seen(const struct mr_gpu *g)
 	return true;
 }
 
-/* An offset is left alone where it can be right, so that one slow look at a clock does no harm. */
+/*
+ * An offset is left alone where it can be right, so that one slow look at a clock does no harm. The
+ * first one is the least, as if a question were answered at once.
+ */
 static void hold(int64_t *offset, uint64_t least, uint64_t most)
 {
 	if (*offset < (int64_t)least)
@@ -131,7 +134,8 @@ void mr_gpu_tap_follow(
 		return;
 	/* It was told between the question and now. */
 	hold(&t->host_ns, t->asked_ns - clock_ns, after_ns - clock_ns);
-	if (after_ns - t->asked_ns < ASK_NS)
+	/* After a stop another word would have to be seen by all workers too. */
+	if (after_ns - t->asked_ns < ASK_NS || MR_TAP_LANE(mr_load_relaxed(word)) == 0)
 		return;
 	t->asked_ns = after_ns;
 	mr_store_relaxed_u64(told_ns, 0);

@@ -379,6 +379,21 @@ static void times_are_right_where_clocks_drift_or_are_set(void **state)
 	}
 }
 
+static void no_clock_is_asked_for_after_the_stop(void **state)
+{
+	struct rig *r = begin(1, 64);
+	const uint64_t later = mr_clock_ns() + 2000000000u;
+	uint32_t word;
+
+	(void)state;
+	ctl(r, 0)->clock_ns = 1;
+	mr_gpu_tap_stop(&r->g);
+	word = r->host.tap;
+	look(r, later, 0, 1000);
+	assert_int_equal(r->host.tap, word);
+	end(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +407,7 @@ int main(void)
 		cmocka_unit_test(
 			lengths_that_cannot_be_have_no_bytes_and_an_order_written_over_harms_nothing),
 		cmocka_unit_test(times_are_right_where_clocks_drift_or_are_set),
+		cmocka_unit_test(no_clock_is_asked_for_after_the_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
