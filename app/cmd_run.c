@@ -334,14 +334,18 @@ static void judge_drain(const struct mr_setup *s, struct outcome *out)
 	fprintf(stderr, "millrace: %s\n", err.msg);
 }
 
-/* What ended the drain, or had it not begin. */
-static const char *drain_result(const struct outcome *out, int rc)
+/* What ended a drain that took so long, or had it not begin. */
+static const char *drain_result(const struct mr_setup *s, int rc, uint64_t took_ns)
 {
+	struct mr_err err;
+
 	if (rc == 0)
 		return "done";
-	if (out->fail_closed)
+	if (judge_event(mr_setup_seen(s, &err)).fail_closed)
 		return "failure";
-	return mr_load_relaxed(&mr_cmd_signal_fast) != 0 ? "signal" : "time";
+	if (mr_load_relaxed(&mr_cmd_signal_fast) != 0)
+		return "signal";
+	return took_ns >= mr_setup_drain_ms(s) * 1000000ull ? "time" : "failure";
 }
 
 static int run_lanes(
@@ -353,7 +357,7 @@ static int run_lanes(
 	struct mr_setup *s;
 	struct mr_err err = {0};
 	struct outcome out;
-	uint64_t start_ns;
+	uint64_t start_ns, stop_ns;
 	int rc, status;
 
 	rc = mr_setup_up(plan, before_step, &begun, &s, &err);
@@ -386,10 +390,12 @@ static int run_lanes(
 		out.fail_closed ? 0 : mr_setup_drain_ms(s),
 		out.status != MR_EXIT_CLEAN ? err.msg : NULL);
 	mr_notify_stopping(notify);
+	stop_ns = mr_clock_ns();
 	rc = mr_setup_stop(s, mr_setup_drain_ms(s), &mr_cmd_signal_fast, out.fail_closed, &err);
 	if (out.status == MR_EXIT_CLEAN)
 		judge_drain(s, &out);
-	mr_log_drained(log, mr_setup_source(s), drain_result(&out, rc));
+	mr_setup_alarms(s, mr_log_path, log);
+	mr_log_drained(log, mr_setup_source(s), drain_result(s, rc, mr_clock_ns() - stop_ns));
 	/* What a failed device leaves in flight needs no second sentence. */
 	if (rc == -ETIME || (rc < 0 && out.status == MR_EXIT_CLEAN))
 		fprintf(stderr, "millrace: %s\n", err.msg);
@@ -446,7 +452,9 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 		return mr_cmd_fail(o.config, o.json, "out of memory", MR_EXIT_FAILURE);
 	status = load_plan(&o, job);
 	/* What was refused may not have come as far as to its name. */
-	job->log.instance = job->plan.name[0] == '\0' && o.name != NULL ? o.name : job->plan.name;
+	job->log.instance = job->plan.name[0] != '\0' ? job->plan.name
+		: o.name != NULL                      ? o.name
+						      : o.config;
 	if (status == MR_EXIT_CLEAN)
 		status = run(&o, job);
 	mr_log_stopped(&job->log, status);

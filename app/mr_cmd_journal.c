@@ -25,9 +25,15 @@ static bool is_stderr(void)
 
 static void add(char *record, size_t *used, const char *name, const char *text)
 {
-	if (*used < RECORD_MAX)
-		*used +=
-			(size_t)snprintf(record + *used, RECORD_MAX - *used, "%s=%s\n", name, text);
+	char *at = record + *used;
+
+	if (*used >= RECORD_MAX)
+		return;
+	*used += (size_t)snprintf(at, RECORD_MAX - *used, "%s=%s\n", name, text);
+	/* A line that ends within a text would begin another field. */
+	for (; *at != '\0'; at++)
+		if (*at == '\n' && at[1] != '\0')
+			*at = ' ';
 }
 
 bool mr_journal_record(const char *event, int priority, const char *instance, const char *sentence,

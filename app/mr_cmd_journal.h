@@ -19,14 +19,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A field's name is upper case letters, digits and '_'; its text is one line. */
+/* A field's name is upper case letters, digits and '_'. */
 struct mr_journal_field {
 	const char *name, *text;
 };
 
 /*
- * mr_journal_record sends a record and does not wait; priority is one of syslog(3). false: there is
- * no journal or it did not take it.
+ * mr_journal_record sends a record and does not wait; priority is one of syslog(3). Where a text
+ * has several lines they become one. false: there is no journal or it did not take it.
  */
 bool mr_journal_record(const char *event, int priority, const char *instance, const char *sentence,
 	const struct mr_journal_field *fields, size_t count);

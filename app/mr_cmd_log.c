@@ -114,7 +114,9 @@ static uint64_t count(struct mr_log *log, const struct mr_report_source *src)
 	for (uint32_t i = 0; i < src->lanes; i++) {
 		src->lane(src->ctx, i, &log->lane);
 		log->sent += log->lane.pub.counters.c[MR_C_tx_packets];
-		log->dropped += mr_counters_dropped(&log->lane.pub.counters);
+		/* Blank buffers are no packets to whoever asks what a drain cost. */
+		log->dropped += mr_counters_dropped(&log->lane.pub.counters) -
+			log->lane.pub.counters.c[MR_C_gpu_drop_blank];
 		in_flight += log->lane.pub.in_flight;
 	}
 	return in_flight;

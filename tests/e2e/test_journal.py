@@ -78,10 +78,10 @@ def flood(action="drop", device="sim", **keys):
     return config(ports, [lane("l0", "p0", ["p0", "p1"], stages, **keys)], device)
 
 
-def stuck(tx_timeout_us, drain_ms):
+def stuck(tx_timeout_us, drain_ms, device="sim"):
     """A flood to a port that nobody receives from."""
     ln = lane("l0", "p0", "p1", ["l2swap"], batch={"packets": 8}, tx_timeout_us=tx_timeout_us)
-    return config({"p0": FLOOD, "p1": "net_ring0"}, [ln], drain_ms=drain_ms)
+    return config({"p0": FLOOD, "p1": "net_ring0"}, [ln], device, drain_ms=drain_ms)
 
 
 def reload(s, run):
@@ -184,13 +184,41 @@ def a_drain_counts_what_it_sends_drops_and_leaves(s):
 
 
 @case
+def blank_buffers_of_ticks_are_no_packets_that_a_drain_dropped(s):
+    journal = Journal(s)
+    run = journal.start(config({"p0": FLOOD}, [lane("l0", "p0", "p0", ["seqtrack"], tick_us=1000)]))
+    journal.running(run)
+    run.signal()
+    r = run.wait(reason="signal")
+    check(r.drops()["gpu_drop_blank"] > 0, f"no blank buffer came back: {r.drops()}")
+    check_equal(journal.record()["MILLRACE_EVENT"], "stopping", "event")
+    check_equal(journal.drained("done")[1:], [0, 0], "dropped and in flight")
+
+
+REVOKE = f"sim,fault=revoke@{int(1500 * PATIENCE)}"
+
+
+@case
+def a_path_that_is_lost_in_the_drain_is_told_of_before_its_end(s):
+    journal = Journal(s)
+    run = journal.start(stuck(0, 60000, REVOKE))
+    journal.running(run)
+    time.sleep(0.5 * PATIENCE)
+    run.signal()
+    r = run.wait(FAILURE, "path_unproven")
+    events = [journal.record() for _ in range(4)]
+    check_equal([e["MILLRACE_EVENT"] for e in events], ["stopping", "path", "drained", "stopped"], "events")
+    check_equal((events[0]["MILLRACE_REASON"], events[2]["MILLRACE_RESULT"]), ("signal", "failure"), "reasons")
+    check(r.lane()["in_flight"] > 0, "it had drained before")
+
+
+@case
 def a_path_that_is_no_longer_proven_is_told_of_with_its_lane(s):
-    revoke = f"sim,fault=revoke@{int(300 * PATIENCE)}"
     evidence = "a registration of packet memory was revoked"
     journal = Journal(s)
     lanes = [lane("l0", "p0", "p0"), lane("l1", "p1", "p1", path="pinned")]
     ports = {"p0": FLOOD, "p1": "net_null1,size=64,copy=0"}
-    go_on = journal.start(config(ports, lanes, revoke, proof={"alarm": "go_on"}))
+    go_on = journal.start(config(ports, lanes, REVOKE, proof={"alarm": "go_on"}))
     journal.running(go_on, "l0=direct l1=pinned")
     for name, path in (("l0", "direct"), ("l1", "pinned")):
         sentence = f"lane '{name}': path {path} is unproven from now on, and the lane goes on: {evidence}"
@@ -201,7 +229,7 @@ def a_path_that_is_no_longer_proven_is_told_of_with_its_lane(s):
     events = [journal.record()["MILLRACE_EVENT"] for _ in range(3)]
     check_equal(events, ["stopping", "drained", "stopped"], "events")
     # A direct lane stops for it, and with it the one that would go on.
-    stops = journal.start(config(ports, lanes, revoke))
+    stops = journal.start(config(ports, lanes, REVOKE))
     journal.running(stops, "l0=direct l1=pinned")
     r = stops.wait(FAILURE, "path_unproven")
     for name, path in (("l0", "direct"), ("l1", "pinned")):
@@ -209,7 +237,8 @@ def a_path_that_is_no_longer_proven_is_told_of_with_its_lane(s):
         journal.next(stops, "path", sentence, WARNING, LANE=name, BEFORE=path, NOW="unproven", EVIDENCE=evidence)
     journal.next(stops, "stopping", f"lane 'l0': path direct no longer holds, so it stops: {evidence}",
         ERROR, REASON="path_unproven", DRAIN_MS="0")  # fmt: skip
-    check(journal.record()["MILLRACE_RESULT"] in ("done", "failure"), "a drain")
+    got = journal.record()
+    check_equal(got["MILLRACE_RESULT"], "done" if got["MILLRACE_IN_FLIGHT"] == "0" else "failure", "a drain")
     journal.stopped(stops, FAILURE, "path_unproven")
     check_equal(complaints(r.stderr), [], "sentences beside the records")
 
@@ -227,7 +256,7 @@ def a_path_that_is_unproven_from_the_start_is_told_with_its_lanes(s):
 @case
 def a_failure_is_told_by_its_record(s):
     journal = Journal(s)
-    run = journal.start(flood(device=f"sim,fault=die@0:{int(500 * PATIENCE)}"))
+    run = journal.start(flood(device=f"sim,fault=die@0:{int(1500 * PATIENCE)}"))
     journal.running(run)
     r = run.wait(GPU, "gpu_lost")
     journal.next(run, "stopping", "device 'g0'.*", ERROR, REASON="gpu_lost", DRAIN_MS="0")
@@ -242,6 +271,12 @@ def what_never_ran_is_told_with_its_status(s):
     run = journal.start(flood(slots="many"))
     run.wait(CONFIG)
     journal.stopped(run, CONFIG, "error", BALANCED=None)
+    # Even where it has no name, or one that would be a field of its own.
+    name = "a\nMILLRACE_STATUS=0"
+    run = journal.start(flood(), "--name", name)
+    run.wait(CONFIG)
+    got = journal.record()
+    check_equal((got["MILLRACE_STATUS"], got["MILLRACE_INSTANCE"]), (str(CONFIG), name.replace("\n", " ")), "fields")
     run = journal.start(flood(device="sim,fault=attach@1"))
     run.wait(FAILURE)
     journal.stopped(run, FAILURE, "error", BALANCED=None)
