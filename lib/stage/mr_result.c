@@ -38,6 +38,12 @@ int mr_result_check(
 				"result_dst out",
 				stage, MR_RESULT_FRAME_MIN, frame_bytes,
 				MR_RESULT_FRAME_MIN - MR_FRAME_MIN);
+		if (frame_bytes < to->bytes)
+			return mr_err_set(err, -EINVAL,
+				"stage '%s' tells results in frames of up to %u bytes, but the "
+				"receiving port's mtu allows %u; set result_bytes to that, or "
+				"raise mtu to %u",
+				stage, to->bytes, frame_bytes, to->bytes - MR_FRAME_MIN);
 		return 0;
 	}
 	if (to->src.family == 0)

@@ -11,7 +11,7 @@
  *      5      1     0
  *      6      2     number of records
  *      8      4     number of this packet, counted by its stage from 0 in 32 bits
- *     12      4     records that were lost because nobody took them in time, so far, in 32 bits
+ *     12      4     records that were lost so far (results_lost of the stage), in 32 bits
  *     16      8     when it was made, nanoseconds of the device's clock
  *     24            records, one after the other
  *
@@ -213,8 +213,8 @@ MR_HD void mr_result_end(struct mr_view *v, const struct mr_result_to *to,
 	}
 
 /*
- * For the check of a stage's parameters; -EINVAL: only one address, two families, or frames that
- * hold no result.
+ * For the check of a stage's parameters; -EINVAL: only one address, two families, or results longer
+ * than a frame may be.
  */
 MR_MUST_USE int mr_result_check(
 	const char *stage, const struct mr_result_to *to, uint32_t frame_bytes, struct mr_err *err);

@@ -689,7 +689,8 @@ static const struct mr_stage_counter unpack_counters[] = {
 	[MR_UNPACK_WINDOWS] = {"windows", "windows that were closed"},
 	[MR_UNPACK_INCOMPLETE] = {"incomplete", "of them, those that lacked something"},
 	[MR_UNPACK_AGED] = {"aged", "of them, those that were closed since nothing more came"},
-	[MR_UNPACK_RESULTS_LOST] = {"results_lost", "records of windows that nobody took in time"},
+	[MR_UNPACK_RESULTS_LOST] = {"results_lost",
+		"records of windows that nobody took in time, or result_dst taken away"},
 };
 
 const struct mr_stage_desc mr_stage_desc_unpack = {

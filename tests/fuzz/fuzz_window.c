@@ -111,6 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			mr_window_age(&b, &st, 100);
 		if (b.track.now_ns % 8 == 0 && pool.oldest != 0)
 			mr_window_free(&pool, b.memory, mr_window_unqueue(&pool, b.memory));
+		if (b.track.now_ns % 32 == 5)
+			mr_window_forget(&pool, b.memory);
 	}
 	mr_window_age(&b, &st, 0);
 	check(&b, &st);
