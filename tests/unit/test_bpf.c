@@ -211,11 +211,12 @@ static void what_could_not_run_is_refused(void **state)
 	assert_int_equal(mr_bpf_check(many, MR_BPF_MAX, NULL), 0);
 	refused(many, MR_BPF_MAX + 1, "257 instructions");
 	refused(many, 0, "0 instructions");
-	REFUSED("instruction 0 of the filter goes on", {MR_BPF_LD | MR_BPF_IMM, 0, 0, 1});
-	REFUSED("goes on beyond", {MR_BPF_JMP | MR_BPF_JA, 0, 0, 1}, RET);
-	REFUSED("goes on beyond", {MR_BPF_JMP | MR_BPF_JA, 0, 0, UINT32_MAX}, RET);
-	REFUSED("goes on beyond", {MR_BPF_JMP | MR_BPF_JEQ, 1, 0, 0}, RET);
-	REFUSED("goes on beyond", {MR_BPF_JMP | MR_BPF_JEQ, 0, 1, 0}, RET);
+	REFUSED("instruction 0 of the filter goes back, or on beyond the end",
+		{MR_BPF_LD | MR_BPF_IMM, 0, 0, 1});
+	REFUSED("goes back, or on beyond", {MR_BPF_JMP | MR_BPF_JA, 0, 0, 1}, RET);
+	REFUSED("goes back, or on beyond", {MR_BPF_JMP | MR_BPF_JA, 0, 0, UINT32_MAX}, RET);
+	REFUSED("goes back, or on beyond", {MR_BPF_JMP | MR_BPF_JEQ, 1, 0, 0}, RET);
+	REFUSED("goes back, or on beyond", {MR_BPF_JMP | MR_BPF_JEQ, 0, 1, 0}, RET);
 	REFUSED("divides by 0", {MR_BPF_ALU | MR_BPF_DIV, 0, 0, 0}, RET);
 	REFUSED("divides by 0", {MR_BPF_ALU | MR_BPF_MOD, 0, 0, 0}, RET);
 	REFUSED("shifts by more", {MR_BPF_ALU | MR_BPF_LSH, 0, 0, 32}, RET);

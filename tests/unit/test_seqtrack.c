@@ -641,6 +641,9 @@ static void addresses_that_do_not_belong_together_are_refused(void **state)
 	}
 	set("result_src", "fd00::2");
 	set("result_dst", "fd00::1");
+	assert_int_equal(w.stage->check(w.params, 1514, &err), 0);
+	assert_int_equal(w.stage->check(w.params, 1513, &err), -EINVAL);
+	set("result_bytes", "576");
 	assert_int_equal(w.stage->check(w.params, MR_RESULT_FRAME_MIN, &err), 0);
 	assert_int_equal(w.stage->check(w.params, MR_RESULT_FRAME_MIN - 1, &err), -EINVAL);
 	/* Multicast has a group's address. */
