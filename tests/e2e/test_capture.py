@@ -401,7 +401,7 @@ def who_reads_slowly_gets_the_rest_after_an_interrupt(s):
         began = time.monotonic()
         while part := reader.read(40000):
             out.write(part)
-            time.sleep(0.02)  # so that the ring alone takes longer than an idle reader is waited for
+            time.sleep(0.06)  # so that the ring alone takes longer than an idle reader is waited for
             if time.monotonic() - began > 1:
                 client.signal(signal.SIGINT)
                 began += 1000
