@@ -2,8 +2,9 @@
 /*
  * What the actors do, and what must come of it. This file is compiled with the
  * compiler's instrumentation, and the ring and the kernel are compiled in it, so
- * that every access of theirs comes by model_memory.c. MODEL_RING_H, MODEL_RING_C
- * and MODEL_KERNEL_H name the sources: the shipped ones, or copies with a fault.
+ * that every access of theirs comes by model_memory.c. MODEL_RING_H, MODEL_RING_C,
+ * MODEL_SLOT_H and MODEL_KERNEL_H, which includes it, name the sources: the shipped ones,
+ * or copies with a fault.
  */
 #include "model.h"
 
@@ -17,6 +18,7 @@ void *model_memcpy(void *to, const void *from, unsigned long bytes);
 
 #include MODEL_RING_H
 #include MODEL_RING_C
+#include MODEL_SLOT_H
 #include MODEL_KERNEL_H
 
 #define COUNT_MAX 8u
