@@ -233,7 +233,7 @@ int mr_cmd_bench_crossover(const struct mr_cmd *self, int argc, char **argv)
 
 	if (mr_bench_options_parse(self, argc, argv, &o) < 0)
 		return mr_cmd_usage(self);
-	mr_cmd_catch_signals();
+	mr_cmd_catch_signals(false);
 	if (mr_bench_files_open(&o, &err) < 0) {
 		status = fail(o.json, err.msg, MR_EXIT_FAILURE);
 	} else if (mr_doctor_init(&d, "/", &err) != 0) {

@@ -149,11 +149,15 @@ static int parse(
 /* What it saw is its user's own. */
 static bool open_file(struct capture *c)
 {
+	const bool ends = mr_load_relaxed(&mr_cmd_signal_seen) != 0;
+
 	if (strcmp(c->file, "-") == 0)
 		c->out = STDOUT_FILENO;
-	else
+	else if (!ends)
 		c->out = open(c->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (c->out < 0)
+	if (c->out < 0 && (ends || errno == EINTR))
+		fprintf(stderr, "millrace: ended by a signal before %s was open\n", c->file);
+	else if (c->out < 0)
 		fprintf(stderr, "millrace: %s: %s\n", c->file, strerror(errno));
 	return c->out >= 0;
 }
@@ -196,30 +200,6 @@ static bool goes_on(struct capture *c)
 	return mr_load_relaxed(&mr_cmd_signal_fast) == 0;
 }
 
-static bool put(struct capture *c, size_t bytes)
-{
-	for (size_t done = 0; done < bytes;) {
-		/* A signal ends a write in its middle as well. */
-		bool on = goes_on(c);
-		ssize_t n = on ? write(c->out, c->buffer + done, bytes - done) : 0;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0 && on)
-			fprintf(stderr, "millrace: %s could not be written: %s\n",
-				c->out == STDOUT_FILENO ? "standard output" : c->file,
-				strerror(errno));
-		if (n <= 0) {
-			cut(c, done);
-			return false;
-		}
-		done += (size_t)n;
-	}
-	memmove(c->buffer, c->buffer + bytes, c->used - bytes);
-	c->used -= bytes;
-	return true;
-}
-
 /* The statistics end with what was lost, its end of options and the block's length. */
 static void count_block(struct capture *c, const uint8_t *block, uint32_t bytes)
 {
@@ -230,6 +210,42 @@ static void count_block(struct capture *c, const uint8_t *block, uint32_t bytes)
 		c->packets++;
 	if (type == MR_PCAPNG_STATISTICS && bytes >= 32)
 		memcpy(&c->lost, block + bytes - 16, sizeof(c->lost));
+}
+
+/* Of so many bytes, which are written, the whole blocks. */
+static void count_blocks(struct capture *c, size_t bytes)
+{
+	for (size_t at = 0, whole = whole_blocks(c, bytes); at < whole;
+		at += word(c->buffer + at + 4))
+		count_block(c, c->buffer + at, word(c->buffer + at + 4));
+}
+
+static bool put(struct capture *c, size_t bytes)
+{
+	size_t done = 0;
+
+	/* A signal ends a write in its middle as well. */
+	while (done < bytes && goes_on(c)) {
+		ssize_t n = write(c->out, c->buffer + done, bytes - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			fprintf(stderr, "millrace: %s could not be written: %s\n",
+				c->out == STDOUT_FILENO ? "standard output" : c->file,
+				strerror(errno));
+			break;
+		}
+		done += (size_t)n;
+	}
+	count_blocks(c, done);
+	if (done < bytes) {
+		cut(c, done);
+		return false;
+	}
+	memmove(c->buffer, c->buffer + bytes, c->used - bytes);
+	c->used -= bytes;
+	return true;
 }
 
 /* Writes the whole blocks that have come; false: they cannot be written, or are none. */
@@ -246,7 +262,6 @@ static bool pass_on(struct capture *c)
 		}
 		if (bytes > c->used - whole)
 			break;
-		count_block(c, c->buffer + whole, bytes);
 		whole += bytes;
 	}
 	return whole == 0 || put(c, whole);
@@ -285,7 +300,10 @@ static int run(struct capture *c, const char *name)
 	bool whole, all;
 
 	if (mr_tap_open(name, &c->want, &c->in, &err) < 0) {
-		fprintf(stderr, "millrace: %s\n", err.msg);
+		fprintf(stderr, "millrace: %s\n",
+			mr_load_relaxed(&mr_cmd_signal_seen) != 0
+				? "ended by a signal before the capture began"
+				: err.msg);
 		return MR_EXIT_FAILURE;
 	}
 	whole = open_file(c) && receive(c);
@@ -326,9 +344,8 @@ int mr_cmd_capture(const struct mr_cmd *self, int argc, char **argv)
 		fprintf(stderr, "millrace: out of memory\n");
 		return MR_EXIT_FAILURE;
 	}
-	mr_cmd_catch_signals();
 	/* A pipe that nobody reads, or that nobody has opened, is left. */
-	mr_cmd_signals_interrupt();
+	mr_cmd_catch_signals(true);
 	status = run(&c, name != NULL ? name : found);
 	free(c.buffer);
 	return status;

@@ -146,7 +146,7 @@ static void read_back(struct mr_doctor *d, struct mr_plan *plan, bool *ret_stuck
 	if (mr_checks_worst(d->findings) == MR_FAIL)
 		return;
 	plan->alarm = MR_ALARM_GO_ON;
-	mr_cmd_catch_signals();
+	mr_cmd_catch_signals(false);
 	rc = mr_setup_try(plan, before_step, NULL, lanes, &err);
 	*ret_stuck = rc == -ETIMEDOUT;
 	*f = (struct mr_finding){.verdict = MR_PASS, .gating = f->gating};
@@ -190,6 +190,14 @@ static int write_capture(struct mr_capture *c, const char *file, struct mr_err *
 	return rc;
 }
 
+/* Adds what a call failed for, where it told no problem itself. */
+static void complain(struct mr_problems *problems, int rc, const struct mr_err *err)
+{
+	if (rc != 0 && problems->count == 0)
+		mr_problem_add(
+			problems, 0, "", "", "%s", err->code != 0 ? err->msg : strerror(-rc));
+}
+
 /* *ret_status is what an error ends with: a machine that cannot be asked is 78. */
 static int examine(const struct options *o, struct mr_doctor *d, struct mr_plan *plan,
 	struct mr_problems *problems, int *ret_status)
@@ -210,18 +218,22 @@ static int examine(const struct options *o, struct mr_doctor *d, struct mr_plan 
 	}
 	if (rc == 0)
 		rc = mr_doctor_read(d, &err);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = judge(o, d, plan, problems, &err);
-	if (rc == 0 && capture != NULL) {
-		rc = write_capture(capture, o->capture, &err);
-		*ret_status = MR_EXIT_FAILURE;
+		complain(problems, rc, &err);
+		/* What was read is worth having most where a configuration is refused. */
+		if (capture != NULL && write_capture(capture, o->capture, &err) < 0) {
+			mr_problem_add(problems, 0, "", "", "%s", err.msg);
+			if (rc == 0)
+				*ret_status = MR_EXIT_FAILURE;
+			rc = -EIO;
+		}
 	}
 	mr_capture_free(capture);
 	if (rc != 0)
 		mr_doctor_fini(d);
 out:
-	if (rc != 0 && problems->count == 0)
-		mr_problem_add(problems, 0, "", "", "%s", err.code != 0 ? err.msg : strerror(-rc));
+	complain(problems, rc, &err);
 	return rc;
 }
 

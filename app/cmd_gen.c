@@ -149,7 +149,7 @@ int mr_cmd_gen(const struct mr_cmd *self, int argc, char **argv)
 
 	if (parse_options(self, argc, argv, &o) < 0)
 		return mr_cmd_usage(self);
-	mr_cmd_catch_signals();
+	mr_cmd_catch_signals(false);
 	g = calloc(1, sizeof(*g));
 	if (g == NULL)
 		return mr_cmd_fail(o.config, o.json, "out of memory", MR_EXIT_FAILURE);

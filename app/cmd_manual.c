@@ -63,8 +63,9 @@ static void synopsis(const struct mr_cmd *c)
 		printf("%s%.*s\n", optional ? ".Op Ar " : ".Ar ",
 			(int)strlen(c->operands) - 2 * optional, c->operands + optional);
 	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++)
-		printf(".Op Fl %s%s%s%s\n", mr_cmd_dashes(o) + 1, o->name,
-			o->value != NULL ? " Ar " : "", o->value != NULL ? o->value : "");
+		printf("%s%s%s%s%s\n", o->use == MR_CMD_MUST ? ".Fl " : ".Op Fl ",
+			mr_cmd_dashes(o) + 1, o->name, o->value != NULL ? " Ar " : "",
+			o->value != NULL ? o->value : "");
 }
 
 static void options(const struct mr_cmd *c)
@@ -76,7 +77,7 @@ static void options(const struct mr_cmd *c)
 		printf(".It Fl %s%s%s%s\n", mr_cmd_dashes(o) + 1, o->name,
 			o->value != NULL ? " Ar " : "", o->value != NULL ? o->value : "");
 		sentence(o->help);
-		if (o->instead)
+		if (o->use == MR_CMD_INSTEAD)
 			printf("Not together with\n.Fl -%s .\n", o[-1].name);
 	}
 	printf(".El\n");
@@ -103,7 +104,8 @@ static void page_millrace(void)
 	       "there, and the NIC reads them from there.\n"
 	       "The CPU cores only move queue entries.\n"
 	       "What is built is told by a configuration, see\n.Xr millrace.yaml 5 .\n"
-	       "With\n.Fl -json ,\nstandard output is one line that holds one JSON object.\n");
+	       "With\n.Fl -json ,\nstandard output is one line that holds one JSON object\n"
+	       "(of\n.Cm stats Fl -watch ,\none each second).\n");
 	for (uint32_t i = 0; i < mr_cmds_count; i++) {
 		const struct mr_cmd *c = &mr_cmds[i];
 

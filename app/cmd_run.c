@@ -221,6 +221,7 @@ static struct outcome control(struct mr_setup *s, const struct options *o, struc
 		uint64_t seen = mr_setup_activity(s, &in_flight);
 
 		mr_setup_alarms(s, mr_log_path, log);
+		mr_log_clock(log);
 		if (out.reason != NULL)
 			return out;
 		if (mr_load_relaxed(&mr_cmd_signal_seen) != 0)
@@ -239,13 +240,12 @@ static struct outcome control(struct mr_setup *s, const struct options *o, struc
 }
 
 static int report(struct mr_setup *s, const struct options *o, const struct outcome *out,
-	double duration_s, struct mr_log *log)
+	double duration_s, bool *ret_balanced)
 {
 	json_t *j = mr_report_json(mr_setup_source(s));
 	char *text;
 
-	log->reason = out->reason;
-	log->balanced = json_is_true(json_object_get(j, "balanced"));
+	*ret_balanced = json_is_true(json_object_get(j, "balanced"));
 	json_object_set_new(j, "duration_s", json_real(duration_s));
 	json_object_set_new(j, "exit_reason", json_string(out->reason));
 	text = mr_report_text(j);
@@ -258,7 +258,7 @@ static int report(struct mr_setup *s, const struct options *o, const struct outc
 		mr_cmd_print_json(json_incref(j));
 	json_decref(j);
 	mr_cmd_print("");
-	if (!log->balanced) {
+	if (!*ret_balanced) {
 		fprintf(stderr,
 			"millrace: packets are unaccounted for; this is a fault of "
 			"Millrace, please report it with the output above\n");
@@ -295,7 +295,7 @@ static void print_stopped(const struct options *o, const struct mr_plan *plan)
 }
 
 /* A thread hangs in a driver, whose own clean-up at exit would wait for it. */
-static _Noreturn void leave(const struct mr_log *log, int status)
+static _Noreturn void leave(struct mr_log *log, int status)
 {
 	mr_log_stopped(log, status);
 	fflush(stdout);
@@ -334,20 +334,6 @@ static void judge_drain(const struct mr_setup *s, struct outcome *out)
 	fprintf(stderr, "millrace: %s\n", err.msg);
 }
 
-/* What ended a drain that took so long, or had it not begin. */
-static const char *drain_result(const struct mr_setup *s, int rc, uint64_t took_ns)
-{
-	struct mr_err err;
-
-	if (rc == 0)
-		return "done";
-	if (judge_event(mr_setup_seen(s, &err)).fail_closed)
-		return "failure";
-	if (mr_load_relaxed(&mr_cmd_signal_fast) != 0)
-		return "signal";
-	return took_ns >= mr_setup_drain_ms(s) * 1000000ull ? "time" : "failure";
-}
-
 static int run_lanes(
 	const struct options *o, struct job *job, struct mr_http *http, struct mr_notify *notify)
 {
@@ -357,7 +343,8 @@ static int run_lanes(
 	struct mr_setup *s;
 	struct mr_err err = {0};
 	struct outcome out;
-	uint64_t start_ns, stop_ns;
+	enum mr_setup_drained drained;
+	uint64_t start_ns;
 	int rc, status;
 
 	rc = mr_setup_up(plan, before_step, &begun, &s, &err);
@@ -389,13 +376,13 @@ static int run_lanes(
 	mr_log_stopping(log, mr_setup_source(s), out.reason,
 		out.fail_closed ? 0 : mr_setup_drain_ms(s),
 		out.status != MR_EXIT_CLEAN ? err.msg : NULL);
-	mr_notify_stopping(notify);
-	stop_ns = mr_clock_ns();
-	rc = mr_setup_stop(s, mr_setup_drain_ms(s), &mr_cmd_signal_fast, out.fail_closed, &err);
+	mr_notify_stopping(notify, out.fail_closed ? 0 : mr_setup_drain_ms(s));
+	rc = mr_setup_stop(
+		s, mr_setup_drain_ms(s), &mr_cmd_signal_fast, out.fail_closed, &drained, &err);
 	if (out.status == MR_EXIT_CLEAN)
 		judge_drain(s, &out);
 	mr_setup_alarms(s, mr_log_path, log);
-	mr_log_drained(log, mr_setup_source(s), drain_result(s, rc, mr_clock_ns() - stop_ns));
+	mr_log_drained(log, mr_setup_source(s), drained, rc == 0);
 	/* What a failed device leaves in flight needs no second sentence. */
 	if (rc == -ETIME || (rc < 0 && out.status == MR_EXIT_CLEAN))
 		fprintf(stderr, "millrace: %s\n", err.msg);
@@ -404,7 +391,8 @@ static int run_lanes(
 	if (rc != -ETIME && mr_setup_judge(s, print_sentence, NULL) > 0 &&
 		out.status == MR_EXIT_CLEAN)
 		out = (struct outcome){"error", MR_EXIT_FAILURE, false};
-	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9, log);
+	log->reason = out.reason;
+	status = report(s, o, &out, (double)(mr_clock_ns() - start_ns) / 1e9, &log->balanced);
 	if (rc == -ETIME)
 		leave(log, status); /* a thread is still in its driver: nothing may be freed */
 	rc = mr_setup_down(s, &err);
@@ -445,7 +433,7 @@ int mr_cmd_run(const struct mr_cmd *self, int argc, char **argv)
 
 	if (parse_options(self, argc, argv, &o) < 0)
 		return mr_cmd_usage(self);
-	mr_cmd_catch_signals();
+	mr_cmd_catch_signals(false);
 	mr_cmd_catch_reload();
 	job = calloc(1, sizeof(*job));
 	if (job == NULL)

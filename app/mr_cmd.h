@@ -27,13 +27,19 @@ enum mr_exit {
 	MR_EXIT_CONFIG = 78,   /* configuration or preflight */
 };
 
+enum mr_cmd_use {
+	MR_CMD_MAY,
+	MR_CMD_INSTEAD, /* of the option before, not beside it */
+	MR_CMD_MUST,
+};
+
 /* The rows of mr_cmd_table.c, which is the one place for a command, option or status. */
 struct mr_cmd_option {
 	const char *name;  /* without its dashes: one before a single letter, else two */
 	const char *value; /* what it takes, as usage shows it; NULL: nothing */
 	int key;           /* what mr_cmd_next gives for it */
 	const char *help;  /* part of a sentence */
-	bool instead;      /* of the option before, not beside it */
+	enum mr_cmd_use use;
 };
 
 #define MR_CMD_OPTIONS_MAX 32u
@@ -109,12 +115,11 @@ int mr_cmd_fail(const char *config, bool json, const char *sentence, int status)
 
 /*
  * SIGINT, SIGTERM and SIGHUP as words: written by the handler, read with mr_load_relaxed. The
- * first sets seen, a second one fast too; SIGPIPE is ignored.
+ * first sets seen, a second one fast too; SIGPIPE is ignored. interrupt: calls that wait end with
+ * EINTR, where they would go on else.
  */
 extern uint32_t mr_cmd_signal_seen, mr_cmd_signal_fast;
-void mr_cmd_catch_signals(void);
-/* mr_cmd_signals_interrupt, after it, has them end a call that waits: with EINTR. */
-void mr_cmd_signals_interrupt(void);
+void mr_cmd_catch_signals(bool interrupt);
 
 /*
  * From here on SIGHUP sets wanted (mr_load_relaxed), while the terminal that this process had

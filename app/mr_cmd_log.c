@@ -5,14 +5,18 @@
 #include "mr_cmd_journal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NUMBER_MAX 24
 #define SENTENCE_MAX 512
+#define LOOK_NS 10000000u
+#define STEP_NS 900000000ll /* what no slewing does between two looks; a leap second is more */
 #define PATHS_MAX (MR_LANES_MAX * (MR_NAME_MAX + sizeof(" unproven")))
 
 static bool has_reader(void)
@@ -22,19 +26,30 @@ static bool has_reader(void)
 	return poll(&p, 1, 0) != 0;
 }
 
+/* What was not told before comes first. */
+static void tell_untold(struct mr_log *log)
+{
+	if (log->untold > 0 && has_reader() &&
+		fprintf(stderr,
+			"%smillrace: %u sentences are not here, since nobody read them or there "
+			"was no room for them\n",
+			log->torn ? "\n" : "", log->untold) > 0) {
+		log->untold = 0;
+		log->torn = false;
+	}
+}
+
 void mr_log_note(void *ctx, const char *sentence)
 {
 	struct mr_log *log = ctx;
 
-	if (log->untold > 0 && has_reader()) {
-		fprintf(stderr, "millrace: %u sentences that nobody read are not here\n",
-			log->untold);
-		log->untold = 0;
-	}
-	if (log->untold == 0 && has_reader())
-		fprintf(stderr, "millrace: %s\n", sentence);
-	else
+	tell_untold(log);
+	if (log->untold == 0 && has_reader()) {
+		log->torn = fprintf(stderr, "millrace: %s\n", sentence) < 0;
+		log->untold += log->torn;
+	} else {
 		log->untold++;
+	}
 }
 
 /* As a record, or as a sentence where there is no journal that takes it. */
@@ -82,6 +97,31 @@ void mr_log_path(void *ctx, const struct mr_setup_alarm *alarm)
 		    MR_ARRAY_LEN(fields)) &&
 		!alarm->stops)
 		mr_log_note(log, alarm->sentence);
+}
+
+void mr_log_clock(struct mr_log *log)
+{
+	struct timespec day;
+	char sentence[SENTENCE_MAX], step[NUMBER_MAX];
+	const struct mr_journal_field field = {"MILLRACE_STEP_MS", step};
+	int64_t before_ns = log->day_ns, step_ns;
+	uint64_t from_ns = mr_clock_ns();
+
+	clock_gettime(CLOCK_REALTIME, &day);
+	/* Another program may have run between the two looks. */
+	if (mr_clock_ns() - from_ns > LOOK_NS)
+		return;
+	log->day_ns = day.tv_sec * 1000000000ll + day.tv_nsec - (int64_t)from_ns;
+	step_ns = log->day_ns - before_ns;
+	if (before_ns == 0 || (step_ns < STEP_NS && step_ns > -STEP_NS))
+		return;
+	snprintf(step, sizeof(step), "%" PRId64, step_ns / 1000000);
+	snprintf(sentence, sizeof(sentence),
+		"the time of day was set %s by %.1f s%s; nothing that is measured or waited for "
+		"goes by it",
+		step_ns > 0 ? "forward" : "back", fabs((double)step_ns) / 1e9,
+		step_ns > 0 ? ", or the machine slept" : "");
+	tell(log, "clock", LOG_NOTICE, sentence, &field, 1);
 }
 
 void mr_log_change(void *ctx, const struct mr_config_change *change)
@@ -138,8 +178,15 @@ void mr_log_stopping(struct mr_log *log, const struct mr_report_source *src, con
 		fprintf(stderr, "millrace: %s\n", failure);
 }
 
-void mr_log_drained(struct mr_log *log, const struct mr_report_source *src, const char *result)
+void mr_log_drained(
+	struct mr_log *log, const struct mr_report_source *src, enum mr_setup_drained how, bool all)
 {
+	/* Lanes that drained may yet leave something: a kernel that stays. */
+	static const char *const results[] = {[MR_SETUP_DRAINED] = "failure",
+		[MR_SETUP_DRAIN_TIME] = "time",
+		[MR_SETUP_DRAIN_FAST] = "signal",
+		[MR_SETUP_DRAIN_FAILED] = "failure"};
+	const char *result = all ? "done" : results[how];
 	char sentence[SENTENCE_MAX], sent[NUMBER_MAX], dropped[NUMBER_MAX], left[NUMBER_MAX];
 	uint64_t sent_before = log->sent, dropped_before = log->dropped;
 	uint64_t in_flight = count(log, src);
@@ -151,11 +198,11 @@ void mr_log_drained(struct mr_log *log, const struct mr_report_source *src, cons
 	snprintf(sentence, sizeof(sentence),
 		"drain (%s): %s packets were sent, %s dropped, and %s are in flight", result, sent,
 		dropped, left);
-	mr_journal_record("drained", strcmp(result, "done") == 0 ? LOG_INFO : LOG_WARNING,
-		log->instance, sentence, fields, MR_ARRAY_LEN(fields));
+	mr_journal_record("drained", all ? LOG_INFO : LOG_WARNING, log->instance, sentence, fields,
+		MR_ARRAY_LEN(fields));
 }
 
-void mr_log_stopped(const struct mr_log *log, int status)
+void mr_log_stopped(struct mr_log *log, int status)
 {
 	const char *reason = log->reason != NULL ? log->reason : "error";
 	char sentence[SENTENCE_MAX], code[NUMBER_MAX];
@@ -163,6 +210,7 @@ void mr_log_stopped(const struct mr_log *log, int status)
 		{"MILLRACE_STATUS", number((uint64_t)status, code)},
 		{"MILLRACE_BALANCED", log->balanced ? "yes" : "no"}};
 
+	tell_untold(log);
 	snprintf(sentence, sizeof(sentence), "ends with status %s (%s)", code, reason);
 	mr_journal_record("stopped", status == MR_EXIT_CLEAN ? LOG_INFO : LOG_ERR, log->instance,
 		sentence, fields, MR_ARRAY_LEN(fields) - (log->reason == NULL));

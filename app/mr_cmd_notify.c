@@ -14,6 +14,7 @@
 #define LOOK_NS 1000000000ull
 #define FEEDS 4u /* looks within the time that the watchdog gives */
 #define STEP_US 90000000ull
+#define LEAVE_US 20000000ull /* for what follows a drain: kernels, captures, devices */
 
 /*
  * sd_notify waits while the manager does not read, and this thread is what kernels and
@@ -72,6 +73,18 @@ struct look {
 	char name[MR_NAME_MAX]; /* of the first lane that is not proven */
 };
 
+/* Whether each worker has beaten since the last look. */
+static bool beats(uint32_t before[MR_REPORT_WORKERS_MAX], const struct mr_report_lane *l)
+{
+	bool all = true;
+
+	for (uint32_t w = 0; w < l->workers; w++) {
+		all &= l->worker_beats[w] != before[w];
+		before[w] = l->worker_beats[w];
+	}
+	return all;
+}
+
 static void look_at(
 	struct mr_notify *n, const struct mr_report_source *src, uint32_t i, struct look *k)
 {
@@ -83,12 +96,11 @@ static void look_at(
 	turns = l->pub.counters.c[MR_C_turns];
 	ended = l->pub.counters.c[MR_C_tx_packets] + mr_counters_dropped(&l->pub.counters);
 	k->run &= strcmp(l->state, "run") == 0;
-	k->move &= turns != n->turns[i] && l->kernel_beats != n->beats[i];
+	k->move &= beats(n->beats[i], l) && turns != n->turns[i];
 	/* What a port does not take waits there for ever, if it is to, and is the peer's fault. */
 	k->move &= l->pub.in_flight == 0 || l->pub.waiting != 0 || ended != n->ended[i];
 	n->turns[i] = turns;
 	n->ended[i] = ended;
-	n->beats[i] = l->kernel_beats;
 	k->received += l->pub.counters.c[MR_C_rx_packets];
 	k->sent += l->pub.counters.c[MR_C_tx_packets];
 	k->dropped += mr_counters_dropped(&l->pub.counters);
@@ -133,8 +145,12 @@ void mr_notify_turn(struct mr_notify *n, const struct mr_report_source *src, uin
 		memcpy(n->status, status, sizeof(status));
 }
 
-void mr_notify_stopping(const struct mr_notify *n)
+void mr_notify_stopping(const struct mr_notify *n, uint32_t drain_ms)
 {
+	char text[128];
+
+	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%llu\nSTOPPING=1\nSTATUS=drains",
+		drain_ms * 1000ull + LEAVE_US);
 	if (n->wanted)
-		(void)tell("STOPPING=1\nSTATUS=drains");
+		(void)tell(text);
 }

@@ -5,11 +5,11 @@
  *     each step of bring-up   STATUS=, EXTEND_TIMEOUT_USEC= (registering memory may take long)
  *     every lane runs, and on a path that is proven        READY=1, once
  *     now and then            STATUS=, and where a watchdog is wanted WATCHDOG=1
- *     the end                 STOPPING=1
+ *     the end                 STOPPING=1, EXTEND_TIMEOUT_USEC= (for the drain)
  *
- * The watchdog is fed only while every lane turns its loop, its kernels beat, and packets end
- * where some are in flight: that the process lives is no reason. A path that is not proven is never
- * READY, even where the configuration lets lanes go on.
+ * The watchdog is fed only while every lane turns its loop, each of its workers beats, and packets
+ * end where some are in flight: that the process lives is no reason. A path that is not proven is
+ * never READY, even where the configuration lets lanes go on.
  *
  * Without $NOTIFY_SOCKET all of this does nothing. A manager that does not read is not waited
  * for: what it has no room for is told it at the next look, as far as it still holds.
@@ -29,7 +29,8 @@ struct mr_notify {
 	uint64_t looked_ns;
 	bool watchdog;
 	struct mr_report_lane lane; /* for reading one; large */
-	uint64_t turns[MR_LANES_MAX], beats[MR_LANES_MAX], ended[MR_LANES_MAX];
+	uint64_t turns[MR_LANES_MAX], ended[MR_LANES_MAX];
+	uint32_t beats[MR_LANES_MAX][MR_REPORT_WORKERS_MAX];
 	char status[512];
 };
 
@@ -39,6 +40,7 @@ void mr_notify_step(const struct mr_notify *n, const char *step);
 /* mr_notify_turn looks at the lanes when it is time to. */
 void mr_notify_turn(struct mr_notify *n, const struct mr_report_source *src, uint64_t now_ns);
 
-void mr_notify_stopping(const struct mr_notify *n);
+/* drain_ms: how long the lanes may drain. */
+void mr_notify_stopping(const struct mr_notify *n, uint32_t drain_ms);
 
 #endif

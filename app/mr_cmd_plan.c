@@ -82,12 +82,6 @@ static void print_stages(const struct mr_plan_lane *l)
 	printf("\n");
 }
 
-/* What a state of so many bytes takes of the device. */
-static uint64_t state_pages(uint64_t bytes)
-{
-	return MR_ALIGN_UP(bytes, MR_REGION_PAGE);
-}
-
 /* What stages keep between packets. */
 static void print_states(const struct mr_plan_lane *l)
 {
@@ -95,14 +89,12 @@ static void print_states(const struct mr_plan_lane *l)
 
 	for (uint32_t i = 0; i < l->stages_count; i++) {
 		const struct mr_plan_stage *s = &l->stages[i];
-		uint64_t own = state_pages(mr_stage_lane_bytes(s->desc, s->params));
-		uint64_t shared = state_pages(mr_stage_device_bytes(s->desc, s->params));
 
-		if (own + shared == 0)
+		if (s->state_bytes + s->shared_bytes == 0)
 			continue;
-		printf("%s%s %.1f MiB", before, s->desc->name, mib(own));
-		if (shared != 0)
-			printf(" and %.1f MiB that lanes share", mib(shared));
+		printf("%s%s %.1f MiB", before, s->desc->name, mib(s->state_bytes));
+		if (s->shared_bytes != 0)
+			printf(" and %.1f MiB that lanes share", mib(s->shared_bytes));
 		before = ", ";
 	}
 	if (before[0] == ',')
@@ -255,10 +247,8 @@ static json_t *stages_json(const struct mr_plan_lane *l)
 		json_array_append_new(all,
 			json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", s->desc->name, "work",
 				mr_work_name(s->desc->work), "params", s->text, "state_bytes",
-				(json_int_t)state_pages(mr_stage_lane_bytes(s->desc, s->params)),
-				"shared_bytes",
-				(json_int_t)state_pages(
-					mr_stage_device_bytes(s->desc, s->params))));
+				(json_int_t)s->state_bytes, "shared_bytes",
+				(json_int_t)s->shared_bytes));
 	}
 	return all;
 }

@@ -20,10 +20,11 @@ static void on_signal(int sig)
 	mr_store_relaxed(&mr_cmd_signal_seen, 1);
 }
 
-void mr_cmd_catch_signals(void)
+void mr_cmd_catch_signals(bool interrupt)
 {
 	/* A line that is being written is not lost; what sleeps wakes up all the same. */
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = interrupt ? 0 : SA_RESTART},
+			 before;
 
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
@@ -32,18 +33,6 @@ void mr_cmd_catch_signals(void)
 		sigaction(SIGHUP, &sa, NULL);
 	sa.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &sa, NULL);
-}
-
-void mr_cmd_signals_interrupt(void)
-{
-	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
-	struct sigaction sa;
-
-	for (size_t i = 0; i < MR_ARRAY_LEN(signals); i++)
-		if (sigaction(signals[i], NULL, &sa) == 0 && sa.sa_handler == on_signal) {
-			sa.sa_flags &= ~SA_RESTART;
-			sigaction(signals[i], &sa, NULL);
-		}
 }
 
 /* Whether this process has a terminal; it has none any more once that hung up. */

@@ -14,62 +14,67 @@
 #define JSON                                                                                       \
 	{                                                                                          \
 		"json", NULL, 'j', "print the result as one line of JSON on standard output",      \
-			false                                                                      \
+			MR_CMD_MAY                                                                 \
 	}
 #define NAME                                                                                       \
 	{                                                                                          \
-		"name", "NAME", 'n', "name of the instance; else the configuration's", false       \
+		"name", "NAME", 'n', "name of the instance; else the configuration's", MR_CMD_MAY  \
 	}
 #define SKIP                                                                                       \
 	{                                                                                          \
 		"skip", "ID", 'k', "leave out a check by its id; may be given several times",      \
-			false                                                                      \
+			MR_CMD_MAY                                                                 \
 	}
 #define END                                                                                        \
 	{                                                                                          \
-		NULL, NULL, 0, NULL, false                                                         \
+		NULL, NULL, 0, NULL, MR_CMD_MAY                                                    \
 	}
 
 static const struct mr_cmd_option run_options[] = {
-	{"duration", "S", 'd', "end after so many seconds", false},
-	{"idle-exit", "S", 'i', "end when nothing was received for so many seconds", false}, JSON,
-	NAME, {"strict", NULL, 's', "take what the preflight could not read for a failure", false},
+	{"duration", "S", 'd', "end after so many seconds", MR_CMD_MAY},
+	{"idle-exit", "S", 'i', "end when nothing was received for so many seconds", MR_CMD_MAY},
+	JSON, NAME,
+	{"strict", NULL, 's', "take what the preflight could not read for a failure", MR_CMD_MAY},
 	SKIP, END};
 
 static const struct mr_cmd_option check_options[] = {JSON,
-	{"no-host", NULL, 'h', "plan without looking at this machine", false},
-	{"root", "DIR|FILE.tar", 'r', "plan for the machine below it instead of this one", true},
+	{"no-host", NULL, 'h', "plan without looking at this machine", MR_CMD_MAY},
+	{"root", "DIR|FILE.tar|FILE.xml", 'r', "plan for the machine below it instead of this one",
+		MR_CMD_INSTEAD},
 	NAME, END};
 
 static const struct mr_cmd_option doctor_options[] = {
-	{"root", "DIR|FILE.tar", 'r',
-		"judge another machine: a folder, a capture, or a topology of hwloc", false},
-	JSON, {"strict", NULL, 's', "take what could not be read for a failure", false}, SKIP,
-	{"capture", "FILE", 'c', "write what was read into an archive, without addresses", false},
+	{"root", "DIR|FILE.tar|FILE.xml", 'r',
+		"judge another machine: a folder, a capture, or a topology of hwloc", MR_CMD_MAY},
+	JSON, {"strict", NULL, 's', "take what could not be read for a failure", MR_CMD_MAY}, SKIP,
+	{"capture", "FILE", 'c', "write what was read into an archive, without addresses",
+		MR_CMD_MAY},
 	{"readback", NULL, 'b',
 		"start the devices of CONFIG and prove each lane's path; this machine's only",
-		false},
+		MR_CMD_MAY},
 	END};
 
 static const struct mr_cmd_option stats_options[] = {
-	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", false},
-	{"watch", NULL, 'w', "go on, with rates once a second", false}, JSON,
-	{"prometheus", NULL, 'p', "print Prometheus text", true}, END};
+	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", MR_CMD_MAY},
+	{"watch", NULL, 'w', "go on, with rates once a second", MR_CMD_MAY}, JSON,
+	{"prometheus", NULL, 'p', "print Prometheus text", MR_CMD_INSTEAD}, END};
 
 static const struct mr_cmd_option reload_options[] = {
-	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", false}, END};
+	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", MR_CMD_MAY},
+	END};
 
 static const struct mr_cmd_option capture_options[] = {
-	{"c", "N", 'c', "end after so many packets", false},
-	{"s", "SNAPLEN", 's', "bytes of a frame that are kept; else all of them", false},
+	{"w", "FILE", 'w', "where pcapng goes to; - is standard output", MR_CMD_MUST},
+	{"c", "N", 'c', "end after so many packets", MR_CMD_MAY},
+	{"s", "SNAPLEN", 's', "bytes of a frame that are kept; else all of them", MR_CMD_MAY},
 	{"filter", "EXPR", 'f',
 		"only packets that the pcap expression matches before the chain, so none that a "
 		"stage makes",
-		false},
+		MR_CMD_MAY},
 	{"verdict", "VERDICT", 'v',
-		"only packets that leave the chain with it: tx, tx_mask or drop", false},
-	{"w", "FILE", 'w', "where pcapng goes to; - is standard output", false},
-	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", false}, END};
+		"only packets that leave the chain with it: tx, tx_mask or drop", MR_CMD_MAY},
+	{"name", "NAME", 'n', "name of the instance; not needed while only one runs", MR_CMD_MAY},
+	END};
 
 static const struct mr_cmd_option gen_options[] = {JSON, NAME, END};
 
@@ -77,27 +82,30 @@ static const struct mr_cmd_option json_option[] = {JSON, END};
 
 static const struct mr_cmd_option stages_options[] = {JSON,
 	{"plugin", "FILE", 'p', "list the stages of a plug-in too; may be given several times",
-		false},
+		MR_CMD_MAY},
 	END};
 
 static const struct mr_cmd_option no_option[] = {END};
 
 static const struct mr_cmd_option crossover_options[] = {
-	{"quick", NULL, 'q', "few cells and short runs, for a first look", false}, JSON,
-	{"output", "FILE", 'O', "write the measurement as JSON", false},
-	{"csv", "FILE", 'C', "write its cells as CSV", false},
-	{"plot", "FILE.svg", 'P', "draw it; needs gnuplot", false},
-	{"sizes", "LIST", 's', "sizes of frames in bytes, with commas", false},
-	{"batches", "LIST", 'b', "batch sizes in packets, with commas", false},
-	{"touched", "LIST", 't', "how much of a frame the kernel reads: header, half, all", false},
-	{"paths", "LIST", 'p', "the paths: direct, pinned, staged", false},
-	{"repeats", "N", 'r', "how often each cell is measured", false},
-	{"run-ms", "N", 'm', "how long each measurement takes, in milliseconds", false},
-	{"slots", "N", 'l', "slots of the ring", false},
-	{"core", "N", 'c', "CPU that the lane polls on", false},
-	{"seed", "N", 'e', "seed of the order of the measurements", false},
-	{"device", "DEVICE", 'd', "sim, or the GPU's PCI address", false},
-	{"virtual", "MACHINE", 'v', "replay a model of PCIe: switch, sockets or old", true}, END};
+	{"quick", NULL, 'q', "few cells and short runs, for a first look", MR_CMD_MAY}, JSON,
+	{"output", "FILE", 'O', "write the measurement as JSON", MR_CMD_MAY},
+	{"csv", "FILE", 'C', "write its cells as CSV", MR_CMD_MAY},
+	{"plot", "FILE.svg", 'P', "draw it; needs gnuplot", MR_CMD_MAY},
+	{"sizes", "LIST", 's', "sizes of frames in bytes, with commas", MR_CMD_MAY},
+	{"batches", "LIST", 'b', "batch sizes in packets, with commas", MR_CMD_MAY},
+	{"touched", "LIST", 't', "how much of a frame the kernel reads: header, half, all",
+		MR_CMD_MAY},
+	{"paths", "LIST", 'p', "the paths: direct, pinned, staged", MR_CMD_MAY},
+	{"repeats", "N", 'r', "how often each cell is measured", MR_CMD_MAY},
+	{"run-ms", "N", 'm', "how long each measurement takes, in milliseconds", MR_CMD_MAY},
+	{"slots", "N", 'l', "slots of the ring", MR_CMD_MAY},
+	{"core", "N", 'c', "CPU that the lane polls on", MR_CMD_MAY},
+	{"seed", "N", 'e', "seed of the order of the measurements", MR_CMD_MAY},
+	{"device", "DEVICE", 'd', "sim, or the GPU's PCI address", MR_CMD_MAY},
+	{"virtual", "MACHINE", 'v', "replay a model of PCIe: switch, sockets or old",
+		MR_CMD_INSTEAD},
+	END};
 
 const struct mr_cmd mr_cmds[] = {
 	{"run", NULL, "CONFIG", "run the lanes of a configuration until told to stop", run_options,
@@ -150,10 +158,14 @@ void mr_cmd_print_usage(FILE *f, const struct mr_cmd *c)
 {
 	fprintf(f, "millrace %s%s%s%s%s", c->name, c->sub != NULL ? " " : "",
 		c->sub != NULL ? c->sub : "", c->operands[0] != '\0' ? " " : "", c->operands);
-	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++)
-		fprintf(f, "%s%s%s%s%s%s", o->instead ? " | " : " [", mr_cmd_dashes(o), o->name,
+	for (const struct mr_cmd_option *o = c->options; o->name != NULL; o++) {
+		static const char *const before[] = {" [", " | ", " "};
+		bool ends = o[1].name == NULL || o[1].use != MR_CMD_INSTEAD;
+
+		fprintf(f, "%s%s%s%s%s%s", before[o->use], mr_cmd_dashes(o), o->name,
 			o->value != NULL ? " " : "", o->value != NULL ? o->value : "",
-			o[1].name != NULL && o[1].instead ? "" : "]");
+			ends && o->use != MR_CMD_MUST ? "]" : "");
+	}
 }
 
 void mr_cmd_print_options(FILE *f, const struct mr_cmd *c)

@@ -345,7 +345,7 @@ int mr_bench_run_one(struct mr_bench_runner *r, const struct mr_bench_run *run, 
 	if (rc < 0)
 		return rc == -ETIMEDOUT ? rc : this_one_only(rc);
 	rc = measure(r, run, sample, err);
-	stopped = mr_setup_stop(r->setup, DRAIN_MS, r->stop, rc == -ENODEV, &why);
+	stopped = mr_setup_stop(r->setup, DRAIN_MS, r->stop, rc == -ENODEV, NULL, &why);
 	if (stopped == -ETIME) {
 		*err = why;
 		return -ETIMEDOUT;
@@ -379,7 +379,7 @@ static int start(struct mr_bench_runner *r, struct mr_err *err)
 	source->lane(source->ctx, 0, r->report);
 	snprintf(r->provider, sizeof(r->provider), "%s", device.provider);
 	snprintf(r->guard, sizeof(r->guard), "%s", r->report->guard);
-	rc = mr_setup_stop(r->setup, DRAIN_MS, r->stop, false, err);
+	rc = mr_setup_stop(r->setup, DRAIN_MS, r->stop, false, NULL, err);
 	return rc == -ETIME ? -ETIMEDOUT : 0;
 }
 

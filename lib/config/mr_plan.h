@@ -130,6 +130,11 @@ struct mr_plan_stage {
 	uint32_t counter_base;
 	uint8_t params[MR_PARAM_BYTES] __attribute__((aligned(8)));
 	char text[MR_TEXT_MAX]; /* "reason=policy", for people */
+	/*
+	 * GPU memory that it keeps between packets, whole pages: of this lane, and what lanes
+	 * share, of which the device has as much as the lane that wants most.
+	 */
+	uint64_t state_bytes, shared_bytes;
 };
 
 /* An entry of a lane's list of paths, and what became of it. */
@@ -227,6 +232,12 @@ struct mr_plan {
 static inline bool mr_plan_lane_moves(const struct mr_plan_lane *l)
 {
 	return l->rx_path != l->tx_path;
+}
+
+/* What is said of both ways together: the one that touches the host more. */
+static inline enum mr_path mr_plan_lane_path(const struct mr_plan_lane *l)
+{
+	return l->rx_path > l->tx_path ? l->rx_path : l->tx_path;
 }
 
 /* Whether the CPU copies frames, on either way. */

@@ -57,6 +57,8 @@ static void plan_stage(struct mr_plan_work *w, uint32_t lane, uint32_t i, struct
 		s->desc->check(
 			s->params, frame_bytes(w->plan, w->plan->lanes[lane].rx_port), &err) != 0)
 		mr_plan_refuse(w, key, "see millrace stages", "%s", err.msg);
+	s->state_bytes = MR_ALIGN_UP(mr_stage_lane_bytes(s->desc, s->params), MR_REGION_PAGE);
+	s->shared_bytes = MR_ALIGN_UP(mr_stage_device_bytes(s->desc, s->params), MR_REGION_PAGE);
 	print_params(s, env);
 }
 

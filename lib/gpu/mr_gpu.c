@@ -326,11 +326,15 @@ void mr_gpu_counters(const struct mr_gpu *g, uint32_t lane, uint64_t ret_counter
 				mr_load_relaxed_u64(&l->counters[w * MR_COUNTERS_MAX + i]);
 }
 
-uint64_t mr_gpu_beats(const struct mr_gpu *g, uint32_t lane)
+uint64_t mr_gpu_beats(const struct mr_gpu *g, uint32_t lane, uint32_t ret_beats[MR_WORKERS_MAX])
 {
+	const struct mr_gpu_lane_run *l = &g->lanes[lane];
 	uint64_t sum = 0;
 
-	for (uint32_t w = 0; w < g->lanes[lane].workers; w++)
-		sum += mr_load_relaxed(&g->lanes[lane].ctl[w].beat);
+	memset(ret_beats, 0, MR_WORKERS_MAX * sizeof(*ret_beats));
+	for (uint32_t w = 0; w < l->workers; w++) {
+		ret_beats[w] = mr_load_relaxed(&l->ctl[w].beat);
+		sum += ret_beats[w];
+	}
 	return sum;
 }

@@ -228,7 +228,10 @@ MR_MUST_USE int mr_gpu_taken(const struct mr_gpu *g, struct mr_err *err);
 /* mr_gpu_counters sums the stage counters of lane i over its workers. */
 void mr_gpu_counters(const struct mr_gpu *g, uint32_t lane, uint64_t ret_counters[MR_COUNTERS_MAX]);
 
-/* mr_gpu_beats sums the heartbeats of lane i's workers; it grows while they poll. */
-uint64_t mr_gpu_beats(const struct mr_gpu *g, uint32_t lane);
+/*
+ * mr_gpu_beats gives the heartbeats of each of lane i's workers, which wrap, 0 behind the last,
+ * and returns their sum. A worker's grow while it polls.
+ */
+uint64_t mr_gpu_beats(const struct mr_gpu *g, uint32_t lane, uint32_t ret_beats[MR_WORKERS_MAX]);
 
 #endif

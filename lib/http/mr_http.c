@@ -300,7 +300,8 @@ static int bind_socket(struct mr_http *h)
 		(stat(h->listen.addr.local.sun_path, &h->bound) != 0 ||
 			chmod(h->listen.addr.local.sun_path, LOCAL_MODE) != 0))
 		return -errno;
-	return listen(h->fd, (int)MR_LISTEN_CONNECTIONS) != 0 ? -errno : 0;
+	/* Those beyond what is served wait for their turn, however many they are. */
+	return listen(h->fd, SOMAXCONN) != 0 ? -errno : 0;
 }
 
 /* Who has the address that is in use. */

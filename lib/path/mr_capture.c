@@ -20,6 +20,8 @@
 #define DSN_CAP 0x0003u /* device serial number, PCI Express 7.9.3 */
 #define CONFIG_EXTENDED 0x100u
 #define CONFIG_BYTES 4096u
+#define TAR_MAGIC "ustar" /* POSIX.1-2001 pax, header block */
+#define TAR_MAGIC_AT 257
 
 struct entry {
 	enum mr_root_seen seen;
@@ -418,6 +420,20 @@ static int write_archive(struct mr_capture *c, int fd)
 }
 
 /* A file is replaced when the new one is whole; a pipe or a device is written as it is. */
+/* A file that is there and is no archive, such as a configuration that was named by mistake. */
+static bool is_other(const char *file)
+{
+	char head[TAR_MAGIC_AT + sizeof(TAR_MAGIC) - 1];
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, head, sizeof(head)) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return n > 0 &&
+		(n < (ssize_t)sizeof(head) ||
+			memcmp(head + TAR_MAGIC_AT, TAR_MAGIC, sizeof(TAR_MAGIC) - 1) != 0);
+}
+
 int mr_capture_write(struct mr_capture *c, const char *file, struct mr_err *err)
 {
 	struct stat st;
@@ -431,6 +447,11 @@ int mr_capture_write(struct mr_capture *c, const char *file, struct mr_err *err)
 		(int)sizeof(part))
 		return mr_err_set(
 			err, -ENAMETOOLONG, "cannot write '%s': the name is too long", file);
+	if (replaces && is_other(file))
+		return mr_err_set(err, -EEXIST,
+			"cannot write '%s': what is there is no capture; remove it or take another "
+			"name",
+			file);
 	/* A pipe that nobody reads is an error rather than a wait. */
 	fd = open(
 		part, O_WRONLY | O_CLOEXEC | O_NONBLOCK | (replaces ? O_CREAT | O_TRUNC : 0), 0666);

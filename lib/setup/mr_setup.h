@@ -79,11 +79,13 @@ enum mr_setup_event mr_setup_seen(const struct mr_setup *s, struct mr_err *err);
 typedef void mr_setup_tell(void *ctx, const char *sentence);
 
 /*
- * mr_setup_alarms, after each watch, tells once of each lane whose path is no longer proven. There
- * is no way back: a path is proven at the start.
+ * mr_setup_alarms, after each watch and after a stop, tells once of each lane against whose path
+ * the watch found evidence. There is no way back: a path is proven at the start. What an alarm
+ * points at is for the call alone.
  */
 struct mr_setup_alarm {
-	const char *lane, *path, *evidence; /* path: direct pinned staged */
+	const char *lane, *evidence;
+	const char *path; /* direct, pinned or staged; unproven: it was that before */
 	const char *sentence;
 	bool stops; /* the watch has found a reason to end the run: this, or another */
 };
@@ -99,18 +101,27 @@ uint64_t mr_setup_activity(struct mr_setup *s, uint64_t *ret_in_flight);
 /* mr_setup_drain_ms is how long the configuration that is in force lets a stop drain. */
 uint32_t mr_setup_drain_ms(const struct mr_setup *s);
 
+/* What ended a drain. */
+enum mr_setup_drained {
+	MR_SETUP_DRAINED,
+	MR_SETUP_DRAIN_TIME,
+	MR_SETUP_DRAIN_FAST,
+	MR_SETUP_DRAIN_FAILED, /* the watch has found something, or it did not begin */
+};
+
 /*
  * mr_setup_stop drains the lanes for at most drain_ms and stops them; it looks at
  * *fast all the while and stops at once when it is not 0. fail_closed skips the
  * drain (the device is gone). Returns 0 when every lane drained, -EBUSY when
  * packets were left in flight, a stage had results to tell yet, or a kernel stays, -ETIME when a
- * lane's thread did not end: then only the process's end frees what it holds. Devices and ports are
+ * lane's thread did not end: then only the process's end frees what it holds. *ret_drained, which
+ * may be NULL, is what ended the drain, whatever came after it. Devices and ports are
  * watched meanwhile; with anything but a port lost the drain ends (mr_setup_seen). Who asked for a
  * reload, and has yet to hear what came of it, is let do so for at most five seconds after that was
  * known.
  */
 MR_MUST_USE int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast,
-	bool fail_closed, struct mr_err *err);
+	bool fail_closed, enum mr_setup_drained *ret_drained, struct mr_err *err);
 
 /*
  * mr_setup_judge, between a stop that was not -ETIME and down, tells a sentence for

@@ -52,7 +52,7 @@ struct mr_setup_table {
 
 struct mr_setup_tables {
 	struct mr_setup_table of[MR_LANES_MAX][MR_CHAIN_MAX];
-	uint32_t from_files;
+	uint32_t from_files; /* how many */
 };
 
 enum mr_setup_reload_state {

@@ -20,12 +20,6 @@ static bool is_direct(const struct mr_plan_lane *l)
 	return l->rx_path == MR_PATH_DIRECT || l->tx_path == MR_PATH_DIRECT;
 }
 
-/* The one of both ways that is said of the lane. */
-static enum mr_path path_of(const struct mr_plan_lane *l)
-{
-	return l->rx_path > l->tx_path ? l->rx_path : l->tx_path;
-}
-
 bool mr_setup_proof_port(const struct mr_plan_lane *l, uint32_t port)
 {
 	bool used = l->rx_port == port;
@@ -333,7 +327,7 @@ static bool stops(const struct mr_setup *s, uint32_t i)
 void mr_setup_proof_tell(struct mr_setup *s, uint32_t i, struct mr_proof *ret_proof)
 {
 	const struct mr_plan_lane *l = lane_of(s, i);
-	const char *path = mr_path_name(path_of(l));
+	const char *path = mr_path_name(mr_plan_lane_path(l));
 	enum mr_check_verdict v;
 	enum mr_proof_kind why;
 
@@ -365,7 +359,7 @@ int mr_setup_proof_judge(struct mr_setup *s, struct mr_err *err)
 		return mr_err_set(err, -EIO,
 			"lane '%s': path %s is not what it seems: %s: %s; 'proof: {alarm: go_on}' "
 			"lets it run as unproven",
-			lane_of(s, i)->name, mr_path_name(path_of(lane_of(s, i))),
+			lane_of(s, i)->name, mr_path_name(mr_plan_lane_path(lane_of(s, i))),
 			mr_proof_kind_name(why), words(s, i, why, v));
 	}
 	return 0;
@@ -440,11 +434,21 @@ enum mr_setup_event mr_setup_proof_watch(struct mr_setup *s, uint64_t now_ns, st
 		if (mr_load_relaxed(&s->proof.alarmed[i]) == 0 || !stops(s, i))
 			continue;
 		mr_err_set(err, -EIO, "lane '%s': path %s no longer holds, so it stops: %s",
-			lane_of(s, i)->name, mr_path_name(path_of(lane_of(s, i))),
+			lane_of(s, i)->name, mr_path_name(mr_plan_lane_path(lane_of(s, i))),
 			s->proof.watch[i].value);
 		return MR_SETUP_PATH_LOST;
 	}
 	return MR_SETUP_OK;
+}
+
+/* Whether nothing but what the watch found is missing of the lane's proof. */
+static bool held_before(struct mr_setup *s, uint32_t i)
+{
+	enum mr_check_verdict v;
+	enum mr_proof_kind why;
+
+	/* The watch is judged last. */
+	return mr_setup_proof_lane(s, i, &why, &v) || why == MR_PROOF_WATCH;
 }
 
 void mr_setup_alarms(struct mr_setup *s, mr_setup_tell_alarm *tell, void *ctx)
@@ -453,18 +457,24 @@ void mr_setup_alarms(struct mr_setup *s, mr_setup_tell_alarm *tell, void *ctx)
 
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++) {
 		const struct mr_plan_lane *l = lane_of(s, i);
-		const struct mr_setup_alarm alarm = {.lane = l->name,
-			.path = mr_path_name(path_of(l)),
-			.evidence = s->proof.watch[i].value,
-			.sentence = sentence,
-			.stops = s->seen != MR_SETUP_OK};
+		const char *path = mr_path_name(mr_plan_lane_path(l));
+		const char *const evidence = s->proof.watch[i].value;
+		const bool ends = s->seen != MR_SETUP_OK;
+		bool goes_on, held;
 
-		if (mr_load_relaxed(&s->proof.alarmed[i]) == 0 || s->proof.told[i])
+		if (mr_load_acquire(&s->proof.alarmed[i]) == 0 || s->proof.told[i])
 			continue;
 		s->proof.told[i] = true;
-		snprintf(sentence, sizeof(sentence),
-			"lane '%s': path %s is unproven from now on%s: %s", alarm.lane, alarm.path,
-			alarm.stops ? "" : ", and the lane goes on", alarm.evidence);
-		tell(ctx, &alarm);
+		held = held_before(s, i);
+		goes_on = !ends && mr_load_relaxed(&s->lanes[i].lane->pub.state) != MR_LANE_HALT;
+		snprintf(sentence, sizeof(sentence), "lane '%s': path %s %s%s: %s", l->name, path,
+			held ? "is unproven from now on" : "was unproven and stays so",
+			goes_on ? ", and the lane goes on" : "", evidence);
+		tell(ctx,
+			&(struct mr_setup_alarm){.lane = l->name,
+				.path = held ? path : "unproven",
+				.evidence = evidence,
+				.sentence = sentence,
+				.stops = ends});
 	}
 }

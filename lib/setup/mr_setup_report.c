@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_mempool.h>
+
 static void evidence(struct mr_report_lane *r, const char *check, const char *verdict,
 	const char *fmt, ...) MR_PRINTF(4, 5);
 
@@ -79,12 +81,6 @@ static void memory_evidence(
 	else if (region->memory == MR_GPU_MEMORY_DEVICE)
 		evidence(r, "dma_buf", region->dmabuf.code == -ENOTSUP ? "NA" : "WARN", "%s",
 			region->dmabuf.msg);
-}
-
-/* Both ways together are as good as the worse. */
-static enum mr_path worse_path(const struct mr_plan_lane *p)
-{
-	return p->rx_path > p->tx_path ? p->rx_path : p->tx_path;
 }
 
 /* DPDK's call says no more of GPU memory than of any other. */
@@ -191,12 +187,22 @@ static void path_verdict(struct mr_setup *s, uint32_t i, struct mr_report_lane *
 			healthy ? "registrations, links and topology are as they were at the start"
 				: "the device is not healthy");
 	r->path_verdict =
-		holds && healthy ? mr_path_name(worse_path(&s->plan->lanes[i])) : "unproven";
+		holds && healthy ? mr_path_name(mr_plan_lane_path(&s->plan->lanes[i])) : "unproven";
 	if (holds)
 		return;
 	evidence(r, "verdict", mr_check_verdict_name(v == MR_FAIL ? v : MR_UNKNOWN),
 		"unproven, since of %s there is %s", mr_proof_kind_name(why),
 		v == MR_FAIL ? "evidence against it" : "no evidence");
+}
+
+/* A look at its ring and at its caches, which the lane goes on using: near enough, and it waits
+ * for nobody. */
+static void pool_report(const struct rte_mempool *pool, struct mr_report_lane *r)
+{
+	if (pool == NULL)
+		return;
+	r->pool_buffers = pool->size;
+	r->pool_free = rte_mempool_avail_count(pool);
 }
 
 static void lane(void *ctx, uint32_t i, struct mr_report_lane *r)
@@ -218,7 +224,9 @@ static void lane(void *ctx, uint32_t i, struct mr_report_lane *r)
 	path_verdict(s, i, r);
 
 	mr_gpu_counters(d->gpu, s->lanes[i].launch_index, counters);
-	r->kernel_beats = mr_gpu_beats(d->gpu, s->lanes[i].launch_index);
+	r->kernel_beats = mr_gpu_beats(d->gpu, s->lanes[i].launch_index, r->worker_beats);
+	r->workers = p->workers;
+	pool_report(s->lanes[i].pool, r);
 	r->stages_count = p->stages_count;
 	for (uint32_t k = 0; k < p->stages_count; k++) {
 		const struct mr_stage_desc *desc = p->stages[k].desc;

@@ -133,18 +133,24 @@ static bool all_halted(struct mr_setup *s)
 }
 
 /* Until all lanes have drained, or there is a reason not to wait for it. */
-static void drain(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast)
+static enum mr_setup_drained drain(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast)
 {
 	uint64_t deadline = mr_clock_ns() + (uint64_t)drain_ms * 1000000u;
 
-	while (!all_halted(s) && mr_clock_ns() < deadline && mr_load_relaxed(fast) == 0) {
-		enum mr_setup_event event = mr_setup_look(s);
+	while (!all_halted(s)) {
+		enum mr_setup_event event;
 
+		if (mr_load_relaxed(fast) != 0)
+			return MR_SETUP_DRAIN_FAST;
+		if (mr_clock_ns() >= deadline)
+			return MR_SETUP_DRAIN_TIME;
+		event = mr_setup_look(s);
 		/* What does not leave by a port that is gone is dropped by name. */
 		if (event != MR_SETUP_OK && event != MR_SETUP_PORT_LOST)
-			return;
+			return MR_SETUP_DRAIN_FAILED;
 		rte_delay_us_sleep(1000);
 	}
+	return MR_SETUP_DRAINED;
 }
 
 /* The last counters of the kernels are stored as they leave. */
@@ -179,7 +185,7 @@ static uint64_t left_over(struct mr_setup *s, bool *ret_untold)
 }
 
 static int stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
-	struct mr_err *err)
+	enum mr_setup_drained *ret_drained, struct mr_err *err)
 {
 	struct mr_err why = {0};
 	bool untold;
@@ -189,8 +195,7 @@ static int stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, boo
 	mr_setup_reload_end(s);
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
 		mr_lane_want(s->lanes[i].lane, fail_closed ? MR_LANE_HALT : MR_LANE_DRAIN);
-	if (!fail_closed)
-		drain(s, drain_ms, fast);
+	*ret_drained = fail_closed ? MR_SETUP_DRAIN_FAILED : drain(s, drain_ms, fast);
 	for (uint32_t i = 0; i < s->plan->lanes_count; i++)
 		mr_lane_want(s->lanes[i].lane, MR_LANE_HALT);
 	for (uint32_t i = 0; i < s->plan->lanes_count && rc == 0; i++)
@@ -213,10 +218,13 @@ static int stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, boo
 }
 
 int mr_setup_stop(struct mr_setup *s, uint32_t drain_ms, const uint32_t *fast, bool fail_closed,
-	struct mr_err *err)
+	enum mr_setup_drained *ret_drained, struct mr_err *err)
 {
-	int rc = stop(s, drain_ms, fast, fail_closed, err);
+	enum mr_setup_drained drained;
+	int rc = stop(s, drain_ms, fast, fail_closed, &drained, err);
 
+	if (ret_drained != NULL)
+		*ret_drained = drained;
 	/* Kernels have left, and with them the last copies have come. */
 	mr_setup_tap_end(s);
 	mr_setup_reload_let_hear(s, fast);

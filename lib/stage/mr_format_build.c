@@ -266,8 +266,8 @@ static void refuse_tick(struct parse *p, const char *word)
 {
 	mr_table_refuse(p->t,
 		"'time' needs its tick behind the field, a whole part of a second as in 8ns, 1us "
-		"or 1s, not '%.40s'",
-		word);
+		"or 1s%s%.40s%s",
+		*word != '\0' ? ", not '" : "", word, *word != '\0' ? "'" : "");
 	p->ticked = true;
 }
 

@@ -209,7 +209,7 @@ MR_HD void mr_result_end(struct mr_view *v, const struct mr_result_to *to,
 		.name = "result_bytes", .type = MR_PARAM_U32,                                      \
 		.offset = offsetof(struct owner, member.bytes), .min = MR_RESULT_FRAME_MIN,        \
 		.max = MR_RESULT_FRAME_MAX, .def = "1514", .unit = "bytes",                        \
-		.help = "of a result's frame at most; less where a buffer is smaller"              \
+		.help = "of a result's frame at most"                                              \
 	}
 
 /*

@@ -496,6 +496,12 @@ static int seqtrack_check(
 	return mr_result_check("seqtrack", &p->to, frame_bytes, err);
 }
 
+/* As mr_streams.h has it. */
+_Static_assert(
+	offsetof(struct mr_seqtrack_params, common) == 0, "parameters begin with those of streams");
+_Static_assert(MR_SEQTRACK_REPLACED == MR_SEQTRACK_STREAMS + 1,
+	"a stream that is new is counted in one place");
+
 static const struct mr_stage_counter seqtrack_counters[] = {
 	MR_STREAMS_COUNTERS(MR_SEQTRACK),
 	[MR_SEQTRACK_PLACED] = {"placed", "of them, packets that came for the first time"},

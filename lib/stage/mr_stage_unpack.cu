@@ -680,6 +680,12 @@ static int unpack_check(
 	return mr_result_check("unpack", &p->to, frame_bytes, err);
 }
 
+/* As mr_streams.h has it. */
+_Static_assert(
+	offsetof(struct mr_unpack_params, common) == 0, "parameters begin with those of streams");
+_Static_assert(MR_UNPACK_REPLACED == MR_UNPACK_STREAMS + 1,
+	"a stream that is new is counted in one place");
+
 static const struct mr_stage_counter unpack_counters[] = {
 	MR_STREAMS_COUNTERS(MR_UNPACK),
 	[MR_UNPACK_PLACED] = {"placed", "of them, packets whose samples were added to a window"},

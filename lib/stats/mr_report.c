@@ -129,6 +129,17 @@ static json_t *latency_json(const struct mr_report_latency *l)
 	return NULL;
 }
 
+static json_t *pool_json(const struct mr_report_lane *lane)
+{
+	json_t *o = json_object();
+
+	if ((set_number(o, "buffers", lane->pool_buffers) |
+		    set_number(o, "free", lane->pool_free)) == 0)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
 static json_t *stages_json(const struct mr_report_lane *lane)
 {
 	json_t *list = json_array();
@@ -180,6 +191,7 @@ json_t *mr_report_lane_json(
 	failed |= json_object_set_new(o, "latency_ns", latency_json(latency));
 	failed |= json_object_set_new(o, "cycles_per_packet", json_real(cycles));
 	failed |= set_number(o, "kernel_beats", lane->kernel_beats);
+	failed |= json_object_set_new(o, "pool", pool_json(lane));
 	failed |= json_object_set_new(o, "counters", others_json(c));
 	failed |= json_object_set_new(o, "stages", stages_json(lane));
 	if (failed == 0)

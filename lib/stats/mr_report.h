@@ -51,6 +51,7 @@
 
 #define MR_REPORT_EVIDENCE_MAX 96u
 #define MR_REPORT_COUNTERS_MAX MR_STAGE_COUNTERS_MAX
+#define MR_REPORT_WORKERS_MAX MR_WORKERS_MAX
 
 struct mr_report_evidence {
 	char check[32];
@@ -81,7 +82,15 @@ struct mr_report_lane {
 	struct mr_report_stage stages[MR_CHAIN_MAX];
 	uint32_t stages_count;
 	struct mr_published pub; /* a snapshot */
-	uint64_t kernel_beats;   /* heartbeats of its workers */
+	uint64_t kernel_beats;   /* heartbeats of its workers, together */
+	/* Each worker's: for who watches this process, in no rendering. */
+	uint32_t worker_beats[MR_REPORT_WORKERS_MAX];
+	uint32_t workers;
+	/*
+	 * Of the pool that it receives into, since an end of that one loses packets; not of those
+	 * that results and rests of split frames lie in. Both are 0 where there is no pool.
+	 */
+	uint32_t pool_buffers, pool_free;
 };
 
 struct mr_report_port {

@@ -194,6 +194,8 @@ static json_t *fetch_lane(struct reply *r, const char *name, bool *balanced)
 	lane.stages_count = take_count(r, "stages", MR_CHAIN_MAX);
 	lane.pub.in_flight = take_number(r, "in_flight");
 	lane.kernel_beats = take_number(r, "kernel_beats");
+	lane.pool_buffers = take_count(r, "pool_buffers", UINT32_MAX);
+	lane.pool_free = take_count(r, "pool_free", UINT32_MAX);
 	for (size_t i = 0; i < MR_C_COUNT; i++)
 		lane.pub.counters.c[i] = take_number(r, mr_counter_descs[i].name);
 

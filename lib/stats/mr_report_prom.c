@@ -171,6 +171,26 @@ static void print_latency(struct prom *p)
 	}
 }
 
+static void print_pools(struct prom *p)
+{
+	static const struct {
+		const char *key, *family, *help;
+	} gauge[] = {
+		{"buffers", "millrace_pool_buffers", "buffers of the pool the lane receives into"},
+		{"free", "millrace_pool_free", "those of them that nobody holds"},
+	};
+	size_t i;
+	json_t *lane;
+
+	for (size_t g = 0; g < MR_ARRAY_LEN(gauge); g++) {
+		open_family(p, gauge[g].family, "gauge", gauge[g].help);
+		json_array_foreach(p->lanes, i, lane) {
+			open_sample(p, gauge[g].family, "lane", lane);
+			close_sample(p, number(get(lane, "pool"), gauge[g].key));
+		}
+	}
+}
+
 static void print_lane_states(struct prom *p)
 {
 	size_t i, n;
@@ -288,6 +308,7 @@ char *mr_report_prometheus(const json_t *report)
 	print_stage_counters(&p);
 	print_latency(&p);
 	print_lane_states(&p);
+	print_pools(&p);
 	open_family(&p, "millrace_balanced", "gauge",
 		"1 if every packet of every lane is accounted for");
 	open_sample(&p, "millrace_balanced", NULL, NULL);

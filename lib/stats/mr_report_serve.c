@@ -154,6 +154,8 @@ static int answer_lane(const char *params, struct rte_tel_data *d)
 	rc = rc != 0 ? rc : add_number(d, "stages", lane.stages_count);
 	rc = rc != 0 ? rc : add_number(d, "in_flight", lane.pub.in_flight);
 	rc = rc != 0 ? rc : add_number(d, "kernel_beats", lane.kernel_beats);
+	rc = rc != 0 ? rc : add_number(d, "pool_buffers", lane.pool_buffers);
+	rc = rc != 0 ? rc : add_number(d, "pool_free", lane.pool_free);
 	for (size_t i = 0; rc == 0 && i < MR_C_COUNT; i++)
 		rc = add_number(d, mr_counter_descs[i].name, lane.pub.counters.c[i]);
 	return rc;

@@ -83,6 +83,12 @@ static void print_latency(FILE *f, const json_t *lane)
 		(double)number(l, "p999") / 1e3, (double)number(l, "max") / 1e3);
 }
 
+static void print_pool(FILE *f, const json_t *pool)
+{
+	fprintf(f, "  %-20s %18lld of %lld buffers\n", "pool_free", number(pool, "free"),
+		number(pool, "buffers"));
+}
+
 static void print_lane(FILE *f, const json_t *lane)
 {
 	static const char *const rows[] = {"rx_packets", "rx_bytes", "made_packets", "tx_packets",
@@ -101,6 +107,7 @@ static void print_lane(FILE *f, const json_t *lane)
 	fprintf(f, "  %-20s %18.1f\n", "cycles_per_packet",
 		json_real_value(json_object_get(lane, "cycles_per_packet")));
 	print_row(f, "kernel_beats", number(lane, "kernel_beats"));
+	print_pool(f, json_object_get(lane, "pool"));
 	print_named(f, json_object_get(lane, "counters"), true);
 	json_array_foreach(json_object_get(lane, "stages"), i, o) {
 		fprintf(f, "  stage %zu: %s\n", i, string(o, "name"));

@@ -87,6 +87,14 @@ def check(condition, sentence):
         raise Failed(sentence)
 
 
+def until(holds, wrong):
+    """Waits for a condition; wrong says what it is where that never comes, and may be a function."""
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        check(time.monotonic() < end, wrong() if callable(wrong) else wrong)
+        time.sleep(0.02)
+
+
 def check_equal(got, wanted, what):
     check(got == wanted, f"{what}: got {got!r}, wanted {wanted!r}")
 
@@ -113,6 +121,19 @@ def read_pcap(path):
         frames.append(raw[at + 16 : at + 16 + kept])
         at += 16 + kept
     return frames
+
+
+def pcapng_blocks(raw):
+    """Type and body of each block that is there to its end."""
+    at = 0
+    while at + 12 <= len(raw):
+        kind, length = struct.unpack_from("<II", raw, at)
+        if at + length > len(raw):
+            return
+        check(length % 4 == 0 and length >= 12, f"a block of {length} bytes at {at}")
+        check_equal(struct.unpack_from("<I", raw, at + length - 4)[0], length, f"the length at the end of the block at {at}")
+        yield kind, raw[at + 8 : at + length - 4]
+        at += length
 
 
 def check_frames(got, wanted, what):
@@ -242,6 +263,7 @@ class Instance:
 
     def __init__(self, scratch, argv):
         self.argv = [str(a) for a in argv]
+        self.scratch = scratch
         self.started = time.monotonic()
         self.err = open(scratch.path / f"stderr-{len(scratch.instances)}", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
@@ -260,12 +282,28 @@ class Instance:
 
     def until_running(self):
         """Returns once the lanes run."""
-        end = time.monotonic() + WAIT_S
-        while " runs " not in "".join(sentences(self.stderr())):
+
+        def runs():
             check(self.process.poll() is None, f"ended at once:\n{self.stderr()}")
-            check(time.monotonic() < end, f"does not come up:\n{self.stderr()}")
-            time.sleep(0.02)
+            return " runs " in "".join(sentences(self.stderr()))
+
+        until(runs, lambda: f"does not come up:\n{self.stderr()}")
         return self
+
+    def stats(self):
+        """What it counted so far."""
+        return json.loads(self.scratch.command("stats", "--json", "--name", self.name).stdout)
+
+    def until_catches(self, number):
+        """Returns once a signal has a handler, and the process waits for something."""
+
+        def catches():
+            check(self.process.poll() is None, f"ended at once:\n{self.stderr()}")
+            told = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+            caught = int(re.search(r"^SigCgt:\s*(\w+)", told, re.M)[1], 16)
+            return caught >> (number - 1) & 1 and re.search(r"^State:\s*S", told, re.M)
+
+        until(catches, lambda: f"catches no signal:\n{self.stderr()}")
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)

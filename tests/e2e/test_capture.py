@@ -5,7 +5,7 @@
 The lane is flooded with one capture over and over, so that every frame is known and the ring
 of copies is full as soon as nobody takes any. pcapng is read here byte by byte, by tcpdump and by tshark.
 """
-import json
+import fcntl
 import os
 import re
 import shutil
@@ -13,11 +13,12 @@ import signal
 import struct
 import subprocess
 import sys
+import termios
 import time
 
 from harness import (
     CLEAN, FAILURE, PATIENCE, USAGE, WAIT_S, Instance, Skipped, case, check, check_equal, check_frames, config, lane,
-    main, swapped,
+    main, pcapng_blocks, swapped, until,
 )  # fmt: skip
 
 OTHER = "net_null1,size=64,copy=0"
@@ -75,11 +76,12 @@ def capture(s, run, *args, file="out.pcapng", prefix=()):
 def begin(s, run, *args, file="out.pcapng"):
     """One that goes on; returns once there is a file with something in it."""
     client = Instance(s, [s.millrace, "capture", "l0", "--name", run.name, "-w", file, *args])
-    end = time.monotonic() + WAIT_S
-    while not (s.path / file).exists() or (s.path / file).stat().st_size == 0:
+
+    def has_begun():
         check(client.process.poll() is None, f"ended at once: {client.stderr()}")
-        check(time.monotonic() < end, "no file comes")
-        time.sleep(0.02)
+        return (s.path / file).exists() and (s.path / file).stat().st_size > 0
+
+    until(has_begun, "no file comes")
     return client
 
 
@@ -88,9 +90,9 @@ def stopped(run):
     return run.wait(reason="signal")
 
 
-def options(raw, at, end):
+def options(raw, at):
     found = {}
-    while at + 4 <= end:
+    while at + 4 <= len(raw):
         code, length = struct.unpack_from("<HH", raw, at)
         if code == 0:
             break
@@ -101,22 +103,19 @@ def options(raw, at, end):
 
 def read(path):
     """Packets as (interface, time, bytes, length, options), and the statistics' options."""
-    raw, at, interfaces, packets, statistics = path.read_bytes(), 0, [], [], []
-    check_equal(struct.unpack_from("<IIIHH", raw), (0x0A0D0D0A, *struct.unpack_from("<I", raw, 4), 0x1A2B3C4D, 1, 0), "section")
-    while at < len(raw):
-        kind, bytes_ = struct.unpack_from("<II", raw, at)
-        check(bytes_ % 4 == 0 and at + bytes_ <= len(raw), f"a block of {bytes_} bytes at {at} of {len(raw)}")
-        check_equal(struct.unpack_from("<I", raw, at + bytes_ - 4)[0], bytes_, "the length at a block's end")
-        end = at + bytes_ - 4
+    raw, interfaces, packets, statistics = path.read_bytes(), [], [], []
+    blocks = list(pcapng_blocks(raw))
+    check_equal(sum(len(body) + 12 for _, body in blocks), len(raw), "bytes of whole blocks")
+    check_equal((blocks[0][0], *struct.unpack_from("<IHH", blocks[0][1])), (0x0A0D0D0A, 0x1A2B3C4D, 1, 0), "section")
+    for kind, body in blocks:
         if kind == 1:
-            interfaces.append((struct.unpack_from("<H", raw, at + 8)[0], options(raw, at + 16, end)))
+            interfaces.append((struct.unpack_from("<H", body)[0], options(body, 8)))
         elif kind == 6:
-            interface, high, low, kept, length = struct.unpack_from("<IIIII", raw, at + 8)
-            data = raw[at + 28 : at + 28 + kept]
-            packets.append((interface, high << 32 | low, data, length, options(raw, at + 28 + (kept + 3) // 4 * 4, end)))
+            interface, high, low, kept, length = struct.unpack_from("<5I", body)
+            told = options(body, 20 + (kept + 3) // 4 * 4)
+            packets.append((interface, high << 32 | low, body[20 : 20 + kept], length, told))
         elif kind == 5:
-            statistics.append((struct.unpack_from("<I", raw, at + 8)[0], options(raw, at + 20, end)))
-        at += bytes_
+            statistics.append((struct.unpack_from("<I", body)[0], options(body, 12)))
     check_equal([(link, o[2], o[9]) for link, o in interfaces], [(1, b"l0 before", b"\x09"), (1, b"l0 after", b"\x09")], "interfaces")
     return packets, statistics
 
@@ -321,10 +320,8 @@ def rules_that_are_reloaded_show_in_a_capture_that_goes_on(s):
         s.write("rules.txt", rules)
         r = s.command("reload", "--name", run.name)
         check_equal(r.status, CLEAN, r.told())
-        end = time.monotonic() + WAIT_S
-        while f"verdict={verdict}".encode() not in (s.path / "out.pcapng").read_bytes()[-300:]:
-            check(time.monotonic() < end, f"no packet with the verdict {verdict}")
-            time.sleep(0.02)
+        word = f"verdict={verdict}"
+        until(lambda: word.encode() in (s.path / "out.pcapng").read_bytes()[-300:], f"no packet with {word}")
     client.signal(signal.SIGINT)
     check_equal(client.ended().status, CLEAN, "capture")
     before, _ = sides(read(s.path / "out.pcapng")[0])
@@ -342,10 +339,7 @@ def a_reader_of_the_pipe_that_is_killed_ends_the_capture_and_not_the_run(s):
     client = subprocess.Popen([s.millrace, "capture", "l0", "--name", run.name, "-w", "-"], env=s.env, stdout=reader.stdin,
                               stderr=subprocess.PIPE, text=True)  # fmt: skip
     reader.stdin.close()
-    end = time.monotonic() + WAIT_S
-    while not (s.path / "ready").exists():
-        check(time.monotonic() < end and client.poll() is None, "nothing is read")
-        time.sleep(0.02)
+    until((s.path / "ready").exists, "nothing is read")
     os.killpg(reader.pid, signal.SIGKILL)
     reader.wait()
     told = client.communicate(timeout=WAIT_S)[1]
@@ -360,13 +354,13 @@ def a_full_ring_loses_copies_and_no_packets(s):
     os.mkfifo(s.path / "fifo")
     client = Instance(s, [s.millrace, "capture", "l0", "--name", run.name, "-w", "fifo"])
     with open(s.path / "fifo", "rb") as reader:
-        end = time.monotonic() + WAIT_S
-        while True:  # nobody reads
+
+
+        def lost():
             told = s.command("stats", "--name", run.name, "--prometheus").stdout
-            if int(re.search(r"^millrace_tap_lost_total\{[^}]*\} (\d+)", told, re.M)[1]) > 1000:
-                break
-            check(time.monotonic() < end, "nothing was lost")
-            time.sleep(0.05)
+            return int(re.search(r"^millrace_tap_lost_total\{[^}]*\} (\d+)", told, re.M)[1])
+
+        until(lambda: lost() > 1000, "nothing was lost")  # nobody reads
         client.signal(signal.SIGINT)
         (s.path / "out.pcapng").write_bytes(reader.read())
     r = client.ended()
@@ -411,26 +405,29 @@ def who_reads_slowly_gets_the_rest_after_an_interrupt(s):
     check_equal(stopped(run).drops(), {}, "drops")
 
 
+def waiting_in(pipe):
+    """Bytes that nobody has read."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+
+
 @case
 def a_second_interrupt_ends_a_capture_that_nobody_reads(s):
     run = flood(s)
     os.mkfifo(s.path / "fifo")
     waits = Instance(s, [s.millrace, "capture", "l0", "--name", run.name, "-w", "fifo"])
-    time.sleep(0.5 * PATIENCE)
+    until(lambda: "captured already" in capture(s, run, "-c", "1", file="other.pcapng").stderr, "it does not begin")
+    waits.until_catches(signal.SIGINT)
     waits.signal(signal.SIGINT)
     r = waits.ended()
-    check(r.status == FAILURE and "fifo" in r.stderr, r.told())
+    check(r.status == FAILURE and "ended by a signal before fifo was open" in r.stderr, r.told())
     end, keep = os.pipe()
     client = subprocess.Popen([s.millrace, "capture", "l0", "--name", run.name, "-w", "-"], env=s.env, stdout=keep,
                               stderr=subprocess.PIPE, text=True)  # fmt: skip
     os.close(keep)
-    time.sleep(0.5 * PATIENCE)
+    until(lambda: waiting_in(end) == fcntl.fcntl(end, fcntl.F_GETPIPE_SZ), "the pipe is never full")
     client.send_signal(signal.SIGINT)
     # The instance does not wait for it, so that others may follow.
-    until = time.monotonic() + WAIT_S
-    while capture(s, run, "-c", "1").status != CLEAN:
-        check(time.monotonic() < until, "nobody else is let in")
-        time.sleep(0.1)
+    until(lambda: capture(s, run, "-c", "1").status == CLEAN, "nobody else is let in")
     check(client.poll() is None, "one interrupt took what it had to write")
     client.send_signal(signal.SIGINT)
     told = client.communicate(timeout=WAIT_S)[1]
@@ -449,10 +446,7 @@ def a_second_client_is_refused_and_one_that_dies_leaves_room(s):
         check(not (s.path / "second.pcapng").exists(), "it made a file")
     client.process.kill()
     client.ended()
-    end = time.monotonic() + WAIT_S
-    while capture(s, run, "-c", "1").status != CLEAN:
-        check(time.monotonic() < end, "refused for ever")
-        time.sleep(0.05)
+    until(lambda: capture(s, run, "-c", "1").status == CLEAN, "refused for ever")
     stopped(run)
 
 
@@ -540,8 +534,7 @@ def what_there_is_not_is_refused_with_a_sentence(s):
         check(r.status == USAGE and args[1] in r.stderr, r.told())
     for args in (["capture"], ["capture", "l0"], ["capture", "l0", "l1", "-w", "x"]):
         check_equal(s.command(*args).status, USAGE, f"{args}")
-    told = json.loads(s.command("stats", "--json", "--name", run.name).stdout)
-    check_equal(told["lanes"][0]["name"], "l0", "stats")
+    check_equal(run.stats()["lanes"][0]["name"], "l0", "stats")
     stopped(run)
 
 

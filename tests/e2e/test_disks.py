@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """File systems that are full, or become read-only: said in a sentence, and packets flow on."""
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,8 @@ import time
 
 import frames as fr
 from harness import (
-    CLEAN, FAILURE, PATIENCE, WAIT_S, Skipped, case, check, check_equal, check_frames, complaints, config, lane, main, swapped,
+    CLEAN, FAILURE, PATIENCE, Skipped, case, check, check_equal, check_frames, complaints, config, lane, main,
+    swapped, until,
 )  # fmt: skip
 
 FLOOD = "net_null0,size=64,copy=0"
@@ -42,16 +42,13 @@ def flood():
     return config({"p0": FLOOD}, [lane("l0", "p0", "p0")], region="16MiB")
 
 
-def sent(s, name):
-    return json.loads(s.command("stats", "--json", "--name", name).stdout)["lanes"][0]["tx_packets"]
+def sent(run):
+    return run.stats()["lanes"][0]["tx_packets"]
 
 
-def flows_on(s, run, what):
-    before = sent(s, run.name)
-    end = time.monotonic() + WAIT_S
-    while sent(s, run.name) == before:
-        check(time.monotonic() < end, f"nothing is sent {what}")
-        time.sleep(0.02)
+def flows_on(run, what):
+    before = sent(run)
+    until(lambda: sent(run) != before, f"nothing is sent {what}")
 
 
 @case
@@ -65,6 +62,28 @@ def a_log_without_room_holds_up_no_packet(s):
             prefix=["sh", "-c", f'exec "$@" 2>>{at}/log', "sh"])  # fmt: skip
         check_equal((at / "log").stat().st_size, 0, "a log where there is no room")
     check_frames(s.frames("out.pcap"), [swapped(f) for f in given], "frames")
+
+
+@case
+def a_log_that_finds_room_again_says_what_it_lacks(s):
+    with disk(s, "size=64k") as at:
+        run = s.start(flood(), prefix=["sh", "-c", f'exec "$@" 2>>{at}/log', "sh"])
+        log = at / "log"
+        until(lambda: log.exists() and b" runs " in log.read_bytes(), "does not come up")
+        fill(at)
+        with open(log, "ab", buffering=0) as rest, contextlib.suppress(OSError):
+            while True:
+                rest.write(b"\n")  # what is left of its last page
+        size = log.stat().st_size
+        for _ in range(3):
+            check_equal(s.command("reload", "--name", run.name).status, CLEAN, "a reload while the log has no room")
+        flows_on(run, "while its log has no room")
+        check_equal(log.stat().st_size, size, "size of a log on a full disk")
+        (at / "fill").unlink()
+        check_equal(s.command("reload", "--name", run.name).status, CLEAN, "a reload where there is room again")
+        until(lambda: b"sentences are not here" in log.read_bytes(), lambda: f"not told: {log.read_text()}")
+        run.signal()
+        run.wait(CLEAN, "signal")
 
 
 @case
@@ -86,10 +105,10 @@ def state_that_is_full_or_gone_later_holds_up_nothing(s):
         s.env["RUNTIME_DIRECTORY"] = str(at)
         run = s.start(flood()).until_running()
         fill(at)
-        flows_on(s, run, "on a full disk")
+        flows_on(run, "on a full disk")
         check_equal(s.command("reload", "--name", run.name).status, CLEAN, "a reload on a full disk")
         # What it has open keeps the file system writable, so another one is put in its place.
-        before = sent(s, run.name)
+        before = sent(run)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", at], check=True)
         time.sleep(0.5)
         run.signal()

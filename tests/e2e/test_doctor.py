@@ -357,12 +357,19 @@ def leftovers(folder):
 def a_capture_that_cannot_be_written_leaves_the_old_one(s):
     root = build(s, Machine())
     tar = s.path / "kept.tar"
-    tar.write_text("old")
+    doctor(s, "--root", root, "--capture", tar)
+    old = tar.read_bytes()
     shell = ("sh", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh")
     r = doctor(s, "--root", root, "--capture", tar, prefix=shell)
     check_equal(r.status, FAILURE, f"status: {r.told()}")
     check("cannot write" in r.report["errors"][0]["message"], r.told())
-    check_equal(tar.read_text(), "old", "the capture from before")
+    check_equal(tar.read_bytes(), old, "the capture from before")
+    # Nor is anything else taken for one, such as a configuration whose option's value was forgotten.
+    mine = s.write("mine.yaml", "lanes: []\n")
+    for args in ((), (mine,)):
+        r = s.command("doctor", "--root", root, "--capture", mine, *args)
+        check("what is there is no capture" in r.stderr and r.status in (FAILURE, CONFIG), r.told())
+        check_equal((s.path / mine).read_text(), "lanes: []\n", "the configuration")
     r = doctor(s, "--root", root, "--capture", "/dev/full")
     check("No space left" in r.report["errors"][0]["message"], r.told())
     pipe = s.path / "pipe"
@@ -372,6 +379,16 @@ def a_capture_that_cannot_be_written_leaves_the_old_one(s):
     r = doctor(s, "--root", root, "--capture", s.path / "no" / "folder.tar")
     check("No such file" in r.report["errors"][0]["message"], r.told())
     check_equal(leftovers(s.path), [], "half a capture")
+
+
+@case
+def a_capture_is_written_where_the_configuration_is_refused_too(s):
+    tar, wrong = s.path / "refused.tar", s.write("refused.yaml", "lanes: none\n")
+    r = s.command("doctor", "--capture", tar, wrong)
+    check(r.status == CONFIG and "lanes" in r.stderr, r.told())
+    check(len(doctor(s, "--root", tar).checks) > 50, "the capture has not what was read")
+    r = s.command("doctor", "--capture", s.path / "no" / "folder.tar", wrong)
+    check(r.status == CONFIG and "folder.tar" in r.stderr and "lanes" in r.stderr, r.told())
 
 
 @case

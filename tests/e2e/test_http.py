@@ -20,8 +20,8 @@ import time
 
 from guest import tool
 from harness import (
-    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, WAIT_S, Skipped, alone, case, check, check_equal, config, fewer, free_port,
-    lane, main, sees_memory, validate,
+    CLEAN, CONFIG, FAILURE, PATIENCE, SOURCE, Skipped, alone, case, check, check_equal, config, fewer, free_port,
+    lane, main, sees_memory, until, validate,
 )  # fmt: skip
 
 SERVED = 64  # MR_LISTEN_CONNECTIONS
@@ -97,6 +97,9 @@ def it_tells_what_stats_tells(s):
             check_equal([k for k in stats if k not in json.loads(text)], [], "members that only stats tells")
             check_equal(json.loads(text)["layout"], [{"name": "l0", "rx": "p0", "tx": ["p0"], "device": "g0"}], "layout")
             check(any(f["id"] == "runtime.folder" for f in json.loads(text)["findings"]), "no findings")
+            # A net_ring keeps none of the pool's buffers, so all of the plan's are free.
+            planned = json.loads(s.command("check", s.path / "told.yaml", "--json").stdout)["lanes"][0]["pool"]["buffers"]
+            check_equal(json.loads(text)["lanes"][0]["pool"], {"buffers": planned, "free": planned}, "pool")
     check_equal(get(port, "/healthz")[0::2], (200, "healthy\n"), "health")
     check_equal(get(port, "/readyz")[0::2], (200, "ready\n"), "readiness")
     check_equal(get(port, "/nothing")[0], 404, "a path that is none")
@@ -140,6 +143,8 @@ def the_buckets_of_the_status_are_those_of_its_latencies(s):
     told, held = status["lanes"][0]["latency_ns"]["count"], sum(n for _, n in buckets)
     check(0 < told <= held, f"{told} packets told, {held} in buckets")
     check(status["uptime_s"] > 0.3, f"uptime {status['uptime_s']}")
+    pool = status["lanes"][0]["pool"]
+    check(0 < pool["free"] <= pool["buffers"], f"{pool['free']} of {pool['buffers']} buffers are free")
     stop(run)
 
 
@@ -196,6 +201,12 @@ def prometheus_takes_the_metrics_and_the_alerts(s):
         alerts({"up": "1x40", "millrace_slots_given_total": "7x40", "millrace_in_flight_packets": "5x40"}, "9m",
             MillraceKernelWithoutProgress=1),
         alerts({"up": "1x40", "millrace_path_proven": "1 1 0x38"}, "9m", MillracePathNotProven=1),
+        alerts({"millrace_pool_buffers": "1000x40", "millrace_pool_free": "49x40"}, "9m", MillracePoolLow=1,
+            MillracePoolEmpty=0),
+        alerts({"millrace_pool_buffers": "1000x40", "millrace_pool_free": "50x40"}, "9m", MillracePoolLow=0),
+        # Without a pool there is none to run low.
+        alerts({"millrace_pool_buffers": "0x40", "millrace_pool_free": "0x40"}, "9m", MillracePoolLow=0),
+        alerts({"millrace_port_rx_nombuf_total": "0+15x40"}, "9m", MillracePoolEmpty=1, MillracePoolLow=0),
     ]}))  # fmt: skip
     r = subprocess.run([promtool, "test", "rules", cases], capture_output=True, text=True)
     check(r.returncode == 0 and "SUCCESS" in r.stdout, f"promtool test rules: {r.stdout}{r.stderr}")
@@ -205,13 +216,8 @@ def prometheus_takes_the_metrics_and_the_alerts(s):
 def a_path_that_is_no_longer_proven_is_not_ready(s):
     port = free_port()
     run = s.start(quiet(f"127.0.0.1:{port}", "sim,fault=revoke@1500", proof={"alarm": "go_on"})).until_running()
-    until = time.monotonic() + 20 * PATIENCE
-    told = (0, "")
-    while time.monotonic() < until and told[0] != 503:
-        status, _, text = get(port, "/readyz")
-        told = (status, text)
-        time.sleep(0.1)
-    check_equal(told, (503, "the path of lane l0 is unproven\n"), "readiness")
+    until(lambda: get(port, "/readyz")[0] == 503, "it stays ready")
+    check_equal(get(port, "/readyz")[2], "the path of lane l0 is unproven\n", "readiness")
     check_equal(get(port, "/healthz")[0], 200, "health")
     check("millrace_path_proven" in get(port, "/metrics")[2], "no metric of it")
     stop(run)
@@ -308,10 +314,7 @@ def as_many_silent_clients_as_may_be_hold_up_no_stop(s):
     check("files open" in r.stderr, r.stderr)
     run = s.start(quiet(f"127.0.0.1:{port}")).until_running()
     silent = [socket.create_connection(("127.0.0.1", port), 10, (f"127.0.0.{2 + k % 10}", 0)) for k in range(100)]
-    end = time.monotonic() + WAIT_S
-    while len(os.listdir(f"/proc/{run.process.pid}/fd")) < 70:
-        check(time.monotonic() < end, "clients are not taken")
-        time.sleep(0.02)
+    until(lambda: len(os.listdir(f"/proc/{run.process.pid}/fd")) >= 70, "clients are not taken")
     began = time.monotonic()
     stop(run)
     check(time.monotonic() - began < 5 * PATIENCE, f"stopped after {time.monotonic() - began:.1f} s")
@@ -401,13 +404,7 @@ class Clients(threading.Thread):
 
     def silent(self):
         """Open, and no word."""
-        all_ = []
-        for _ in range(1000):
-            c = socket.socket()
-            c.setblocking(False)
-            c.bind((f"127.0.2.{len(all_) % 250}", 0))
-            c.connect_ex(("127.0.0.1", self.port))
-            all_.append(c)
+        all_ = [self.connect() for _ in range(1000)]
         while self.may.is_set():
             time.sleep(0.02)
         for c in all_:
@@ -435,7 +432,7 @@ class LaneBooks:
 
 
 def interval(ratios, draws=2000):
-    """The median, and 95 % of the medians that samples of these would have."""
+    """The median, and the bounds of 95 % of the medians that samples of these would have."""
     rng = random.Random(1)
     medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(draws))
     return statistics.median(ratios), medians[draws // 40], medians[-draws // 40]
@@ -524,7 +521,9 @@ def no_client_disturbs_the_lane(s):
     # A sanitizer keeps what was freed, and is slower beside others.
     if not sees_memory(s.millrace):
         check(max(kib) - before < 8192, f"resident memory grew by {max(kib) - before} KiB")
-        check(high >= 0.99, f"with clients the lane does {low:.4f} to {high:.4f} of what it does without")
+        what = f"with clients the lane does {middle:.4f} ({low:.4f} to {high:.4f}) of what it does without"
+        # Where the machine is too restless to tell one from the other, its bound is judged.
+        check((middle if high - low < 0.02 else high) >= 0.99, what)
     r = stop(run)
     check(r.lane()["rx_packets"] > 0 and r.drops() == {}, "the lane")
 

@@ -12,9 +12,8 @@ import time
 
 import frames as fr
 from harness import (
-    CLEAN, CONFIG, FAILURE, PATIENCE, WAIT_S, Skipped, case, check, check_conserved, check_equal,
-    check_frames, complaints, config, lane, machine_hugepages, main, processor_s, sees_memory,
-    swapped, validate,
+    CLEAN, CONFIG, FAILURE, PATIENCE, Skipped, case, check, check_conserved, check_equal, check_frames, complaints,
+    config, lane, machine_hugepages, main, processor_s, sees_memory, swapped, until, validate,
 )  # fmt: skip
 
 
@@ -131,11 +130,12 @@ def of_many_that_start_at_once_with_one_name_one_runs(s):
     name = f"e2e-{os.getpid()}-race"
     s.start(endless(), "--duration", "0.1", name=name).wait(reason="duration")
     runs = [s.start(endless(), name=name) for _ in range(6)]
-    end = time.monotonic() + WAIT_S
-    while len(left := [r for r in runs if r.process.poll() is None]) > 1:
-        check(time.monotonic() < end, f"{len(left)} of one name run")
-        time.sleep(0.02)
-    for r in left:
+
+    def left():
+        return [r for r in runs if r.process.poll() is None]
+
+    until(lambda: len(left()) <= 1, lambda: f"{len(left())} of one name run")
+    for r in left():
         r.until_running().signal()
     statuses = sorted(r.ended().status for r in runs)
     check_equal(statuses, [CLEAN] + [CONFIG] * 5, "statuses")

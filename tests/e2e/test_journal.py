@@ -9,7 +9,7 @@ import time
 
 from harness import (
     CLEAN, CONFIG, FAILURE, GPU, PATIENCE, SOURCE, UNDRAINED, WAIT_S, Skipped, case, check, check_equal, complaints,
-    config, lane, main,
+    config, lane, main, until,
 )  # fmt: skip
 
 INFO, WARNING, ERROR = "6", "4", "3"  # syslog(3)
@@ -84,6 +84,11 @@ def stuck(tx_timeout_us, drain_ms, device="sim"):
     return config({"p0": FLOOD, "p1": "net_ring0"}, [ln], device, drain_ms=drain_ms)
 
 
+def until_stuck(run):
+    """Until the port is full; its ring holds 1023 frames."""
+    until(lambda: run.stats()["lanes"][0]["tx_packets"] == 1023, lambda: f"the port is never full: {run.stats()}")
+
+
 def reload(s, run):
     return s.command("reload", "--name", run.name).status
 
@@ -108,10 +113,8 @@ def changes_of_a_reload_are_records(s):
     # A journal that takes nothing is not waited for, and the sentence is not lost.
     journal.socket.close()
     check_equal(reload(s, run), CONFIG, "reload")
-    end = time.monotonic() + WAIT_S
-    while "millrace: reload refused: nothing was changed" not in run.stderr():
-        check(time.monotonic() < end, f"not told: {run.stderr()}")
-        time.sleep(0.02)
+    sentence = "millrace: reload refused: nothing was changed"
+    until(lambda: sentence in run.stderr(), lambda: f"not told: {run.stderr()}")
     run.signal()
     run.wait(reason="signal")
 
@@ -160,7 +163,7 @@ def a_drain_counts_what_it_sends_drops_and_leaves(s):
     journal = Journal(s)
     run = journal.start(stuck(300000 * int(PATIENCE), 5000 * int(PATIENCE)))
     journal.running(run)
-    time.sleep(0.5 * PATIENCE)
+    until_stuck(run)
     run.signal()
     run.wait(reason="signal")
     check_equal(journal.record()["MILLRACE_EVENT"], "stopping", "event")
@@ -171,11 +174,10 @@ def a_drain_counts_what_it_sends_drops_and_leaves(s):
     for result, drain_ms in (("time", 100), ("signal", 60000)):
         run = journal.start(stuck(0, drain_ms))
         journal.running(run)
-        time.sleep(0.5 * PATIENCE)
+        until_stuck(run)
         run.signal()
         check_equal(journal.record()["MILLRACE_DRAIN_MS"], str(drain_ms), "bound")
         if result == "signal":
-            time.sleep(0.2)
             run.signal()
         r = run.wait(UNDRAINED, "signal")
         left = r.lane()["in_flight"]
@@ -203,13 +205,24 @@ def a_path_that_is_lost_in_the_drain_is_told_of_before_its_end(s):
     journal = Journal(s)
     run = journal.start(stuck(0, 60000, REVOKE))
     journal.running(run)
-    time.sleep(0.5 * PATIENCE)
+    until_stuck(run)
     run.signal()
     r = run.wait(FAILURE, "path_unproven")
     events = [journal.record() for _ in range(4)]
     check_equal([e["MILLRACE_EVENT"] for e in events], ["stopping", "path", "drained", "stopped"], "events")
     check_equal((events[0]["MILLRACE_REASON"], events[2]["MILLRACE_RESULT"]), ("signal", "failure"), "reasons")
     check(r.lane()["in_flight"] > 0, "it had drained before")
+    # A policy that goes on has nothing to go on with.
+    run = journal.start({**stuck(0, 3000 * int(PATIENCE), REVOKE), "proof": {"alarm": "go_on"}})
+    journal.running(run)
+    until_stuck(run)
+    run.signal()
+    run.wait(UNDRAINED, "signal")
+    events = {e["MILLRACE_EVENT"]: e for e in (journal.record() for _ in range(4))}
+    check_equal(list(events), ["stopping", "path", "drained", "stopped"], "events")
+    check_equal(events["path"]["MESSAGE"],
+        "lane 'l0': path direct is unproven from now on: a registration of packet memory was revoked", "sentence")  # fmt: skip
+    check_equal(events["drained"]["MILLRACE_RESULT"], "time", "result of the drain")
 
 
 @case
@@ -251,6 +264,17 @@ def a_path_that_is_unproven_from_the_start_is_told_with_its_lanes(s):
     journal.running(run, "l0=unproven")
     run.signal()
     run.wait(reason="signal")
+    events = [journal.record()["MILLRACE_EVENT"] for _ in range(3)]
+    check_equal(events, ["stopping", "drained", "stopped"], "events")
+    # Evidence against it is told all the same, and what it was before.
+    evidence = "a registration of packet memory was revoked"
+    cfg = {**flood(device=f"{REVOKE},fault=hiddencopy"), "proof": {"alarm": "go_on"}}
+    run = journal.start(cfg)
+    journal.running(run, "l0=unproven")
+    sentence = f"lane 'l0': path direct was unproven and stays so, and the lane goes on: {evidence}"
+    journal.next(run, "path", sentence, WARNING, LANE="l0", BEFORE="unproven", NOW="unproven", EVIDENCE=evidence)
+    run.signal()
+    run.wait(reason="signal")
 
 
 @case
@@ -283,10 +307,7 @@ def what_never_ran_is_told_with_its_status(s):
     # Told to stop in a step of bring-up.
     cfg = {**flood(), "log": {"level": "debug"}}
     run = journal.start(cfg)
-    end = time.monotonic() + WAIT_S
-    while "millrace: step " not in run.stderr():
-        check(time.monotonic() < end, f"no step: {run.stderr()}")
-        time.sleep(0.001)
+    until(lambda: "millrace: step " in run.stderr(), lambda: f"no step: {run.stderr()}")
     run.signal()
     r = run.wait(reason="signal")
     check_equal(r.report["lanes"], [], "lanes")

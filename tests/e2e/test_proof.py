@@ -4,12 +4,11 @@
 import json
 import signal
 import sys
-import time
 
 import frames as fr
 from harness import (
-    CLEAN, CONFIG, FAILURE, PATIENCE, USAGE, WAIT_S, Instance, case, check, check_equal,
-    complaints, config, lane, main, validate,
+    CLEAN, CONFIG, FAILURE, PATIENCE, USAGE, Instance, case, check, check_equal, complaints, config, lane, main,
+    until, validate,
 )  # fmt: skip
 
 FLOOD = "net_null0,size=64,copy=0"
@@ -185,10 +184,7 @@ def doctor_that_is_told_to_stop_while_it_tries_leaves_nothing_behind(s):
     kept = s.path / "run" / "dpdk" / "millrace-told"
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         run = Instance(s, [s.millrace, "doctor", "--json", "--readback", file])
-        end = time.monotonic() + WAIT_S
-        while not kept.exists():
-            check(run.process.poll() is None and time.monotonic() < end, "never begins to try")
-            time.sleep(0.001)
+        until(kept.exists, lambda: f"never begins to try: {run.stderr()}")
         run.signal(number)
         r = run.ended()
         validate("doctor.schema.json", r.stdout)

@@ -17,7 +17,7 @@ import time
 
 from harness import (
     CONFIG, FAILURE, GPU, PATIENCE, UNDRAINED, WAIT_S, Failed, Instance, case, check, check_equal, config, lane,
-    main,
+    main, until,
 )  # fmt: skip
 
 FLOOD = "net_null0,size=64,copy=0"
@@ -40,24 +40,18 @@ def reload(s, run):
     return s.command("reload", "--name", run.name)
 
 
-def counts(s, run):
-    ln = json.loads(s.command("stats", "--json", "--name", run.name).stdout)["lanes"][0]
+def counts(run):
+    ln = run.stats()["lanes"][0]
     return ln["tx_packets"], ln["drops"]["gpu_drop_policy"]
 
 
-def grows(s, run, which, what):
-    before = counts(s, run)
-    end = time.monotonic() + WAIT_S
-    while counts(s, run)[which] == before[which]:
-        check(time.monotonic() < end, f"{what} does not grow: {before}")
-        time.sleep(0.02)
+def grows(run, which, what):
+    before = counts(run)
+    until(lambda: counts(run)[which] != before[which], f"{what} does not grow: {before}")
 
 
 def told(run, words, times=1):
-    end = time.monotonic() + WAIT_S
-    while run.stderr().count(words) < times:
-        check(time.monotonic() < end, f"not told '{words}': {run.stderr()}")
-        time.sleep(0.02)
+    until(lambda: run.stderr().count(words) >= times, lambda: f"not told '{words}': {run.stderr()}")
 
 
 def stopped(run):
@@ -73,11 +67,11 @@ def parameters_change_under_full_load_and_nothing_is_lost(s):
             change(s, run, flood(action))
             r = reload(s, run)
             check_equal(r.status, 0, r.told())
-            grows(s, run, which, action)
-    sent = counts(s, run)
+            grows(run, which, action)
+    sent = counts(run)
     for _ in range(10):
         check_equal(reload(s, run).status, 0, "reload")
-    check_equal(counts(s, run)[1], sent[1], "dropped, though all are sent")
+    check_equal(counts(run)[1], sent[1], "dropped, though all are sent")
     told(run, "millrace: reloaded", 16)
     r = stopped(run)
     check_equal(set(r.drops()), {"gpu_drop_policy"}, "drops")
@@ -105,7 +99,7 @@ def what_cannot_change_is_refused_by_name_and_nothing_of_the_file_is_taken(s):
     check("params.action" in r.stderr and "nonsense" in r.stderr, r.stderr)
     change(s, run, "lanes: [")
     check_equal(reload(s, run).status, CONFIG, "reload of half a file")
-    grows(s, run, 0, "what is sent")
+    grows(run, 0, "what is sent")
     told(run, "reload refused: nothing was changed", 4)
     check_equal(stopped(run).drops(), {}, "drops")
 
@@ -133,8 +127,8 @@ def tables_change_under_full_load_and_a_bad_one_leaves_the_old_in_force(s):
         rules.write_text("".join(f"{word} dst_port {1000 + i}\n" for i in range(64)))
         r = reload(s, run)
         check_equal(r.status, 0, r.told())
-        grows(s, run, which, word)
-    dropped = counts(s, run)[1]
+        grows(run, which, word)
+    dropped = counts(run)[1]
     # Each time all of the file is judged, and nothing of it taken.
     for text, words in (
         ("deny\ndeny dst_port 99999\nallow\n", ("rules.txt:2: 'dst_port'", "rules.txt:3: a rule")),
@@ -151,8 +145,8 @@ def tables_change_under_full_load_and_a_bad_one_leaves_the_old_in_force(s):
     check("params.rules_max: cannot grow" in reload(s, run).stderr, "a larger table was taken")
     change(s, run, ruled(rules="none.txt", rules_max=70))
     check("'none.txt' cannot be read" in reload(s, run).stderr, "no file, and it was taken")
-    grows(s, run, 0, "what is sent")
-    check_equal(counts(s, run)[1], dropped, "dropped by rules that were refused")
+    grows(run, 0, "what is sent")
+    check_equal(counts(run)[1], dropped, "dropped by rules that were refused")
     r = stopped(run)
     check_equal(set(r.drops()), {"gpu_drop_policy"}, "drops")
     counters = r.stage("l0", "filter")
@@ -172,8 +166,7 @@ def limits_change_under_load_and_a_file_with_one_mistake_changes_none(s):
     run = s.start(stuck(0)).until_running()
 
     def stalled():
-        ln = json.loads(s.command("stats", "--json", "--name", run.name).stdout)["lanes"][0]
-        return ln["drops"]["tx_drop_stalled"]
+        return run.stats()["lanes"][0]["drops"]["tx_drop_stalled"]
 
     def stands(what):
         time.sleep(0.2)  # a lane takes its limits with the counters that it publishes
@@ -189,10 +182,8 @@ def limits_change_under_load_and_a_file_with_one_mistake_changes_none(s):
     change(s, run, stuck(1000))
     check_equal(reload(s, run).status, 0, "reload")
     told(run, "millrace: lanes[0].tx_timeout_us: was '0', is '1000'")
-    end = time.monotonic() + WAIT_S
     before = stalled()
-    while stalled() == before:
-        check(time.monotonic() < end, "nothing is dropped by the new limit")
+    until(lambda: stalled() != before, "nothing is dropped by the new limit")
     # What is in force now is what the next one changes.
     change(s, run, stuck(0, drain_ms=100))
     check_equal(reload(s, run).status, 0, "reload")
@@ -246,8 +237,7 @@ def a_match_by_software_changes_under_full_load(s):
     run = s.start(matched("1000-1063")).until_running()
 
     def unmatched():
-        ln = json.loads(s.command("stats", "--json", "--name", run.name).stdout)["lanes"][0]
-        return ln["drops"]["gpu_drop_unmatched"]
+        return run.stats()["lanes"][0]["drops"]["gpu_drop_unmatched"]
 
     for ports, dropped in (("1000-1031", True), ("1000-1063", False)):
         check_equal(unmatched() > 0, not dropped, "dropped before")
@@ -329,11 +319,11 @@ def a_log_that_nobody_reads_stops_nothing(s):
     for _ in range(4):
         run.signal(signal.SIGHUP)
         time.sleep(PATIENCE)
-    grows(s, run, 0, "what is sent")
+    grows(run, 0, "what is sent")
     rules.write_text("permit\n")
     read(b"allow")
     run.signal(signal.SIGHUP)
-    read(b" sentences that nobody read are not here")
+    read(b" sentences are not here, since nobody read them")
     read(b"millrace: reloaded")
     reader = threading.Thread(target=read, args=(b"device g0: sim",))
     reader.start()
@@ -348,7 +338,7 @@ def sighup_reloads_until_the_terminal_itself_is_gone(s):
     change(s, run, flood("drop"))
     run.signal(signal.SIGHUP)
     told(run, "millrace: reloaded")
-    grows(s, run, 1, "what is dropped")
+    grows(run, 1, "what is dropped")
     stopped(run)
     pid, terminal = pty.fork()
     if pid == 0:  # the session's leader has the terminal
@@ -359,23 +349,16 @@ def sighup_reloads_until_the_terminal_itself_is_gone(s):
         finally:
             os._exit(1)
     try:
-        end = time.monotonic() + WAIT_S
-        while not (s.path / "child").exists() or "\n" not in (s.path / "child").read_text():
-            check(time.monotonic() < end, "does not come up below a terminal")
-            time.sleep(0.02)
-        number, errors = (s.path / "child").read_text().split()
+        child = s.path / "child"
+        until(lambda: child.exists() and "\n" in child.read_text(), "does not come up below a terminal")
+        number, errors = child.read_text().split()
         number, errors = int(number), pathlib.Path(errors)
         os.kill(number, signal.SIGHUP)
-        end = time.monotonic() + WAIT_S
-        while "millrace: reloaded" not in errors.read_text():
-            check(time.monotonic() < end, f"not reloaded: {errors.read_text()}")
-            time.sleep(0.02)
+        until(lambda: "millrace: reloaded" in errors.read_text(), lambda: f"not reloaded: {errors.read_text()}")
         os.close(terminal)
         terminal = -1
         os.kill(number, signal.SIGHUP)
-        while os.path.exists(f"/proc/{number}/exe"):
-            check(time.monotonic() < end, "goes on without its terminal")
-            time.sleep(0.02)
+        until(lambda: not os.path.exists(f"/proc/{number}/exe"), "goes on without its terminal")
     finally:
         if terminal >= 0:
             os.close(terminal)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What a run tells the service manager, and the units that deploy/ has for it."""
-import json
+import ctypes
 import os
 import pathlib
 import re
@@ -80,6 +80,8 @@ def ready_is_told_once_when_lanes_run_and_the_watchdog_is_fed(s):
     m.listen(0.2)
     check_equal(len(m.lines("^READY=1")), 1, "READY")
     check_equal(m.told[-2][1], "STOPPING=1", "the last words")
+    # As much as the drain may take, and what comes after it.
+    check_equal(m.told[-3][1], "EXTEND_TIMEOUT_USEC=25000000", "time for the stop")
 
 
 @case
@@ -130,6 +132,46 @@ def what_only_lives_does_not_feed_the_watchdog(s):
         run.wait(GPU, "gpu_stalled")
 
 
+class Halted:
+    """A thread that does nothing while this is there: ptrace(2)."""
+
+    def __init__(self, task):
+        self.task, self.ptrace = task, ctypes.CDLL(None, use_errno=True).ptrace
+        self.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+    def __enter__(self):
+        for request in (0x4206, 0x4207):  # PTRACE_SEIZE, PTRACE_INTERRUPT
+            if self.ptrace(request, self.task, None, None) != 0:
+                raise Skipped(f"ptrace: {os.strerror(ctypes.get_errno())}")
+        os.waitpid(self.task, 0x40000000)  # __WALL
+
+    def __exit__(self, *_):
+        check_equal(self.ptrace(17, self.task, None, None), 0, "PTRACE_DETACH")
+
+
+@case
+def one_worker_of_several_that_stands_still_starves_the_watchdog(s):
+    """Nothing is in flight, and nobody else judges it yet."""
+    if os.geteuid() != 0:
+        raise Skipped("root alone halts a thread of another process")
+    m = Manager(s, watchdog_s=2)
+    cfg = quiet(kernel={"stall_ms": 60000, "host_timeout_ms": 0})
+    cfg["lanes"][0]["workers"] = 2
+    run = s.start(cfg)
+    check(m.listen(40 * PATIENCE, "^READY=1"), f"never ready: {m.told}")
+    tasks = pathlib.Path(f"/proc/{run.process.pid}/task").iterdir()
+    workers = [int(t.name) for t in tasks if re.fullmatch(r"mr-sim-\d+", (t / "comm").read_text().strip())]
+    check_equal(len(workers), 2, "threads of workers")
+    with Halted(workers[0]):
+        check(m.listen(20 * PATIENCE, "stands still"), f"not seen: {m.told}")
+        before = len(m.lines("^WATCHDOG=1"))
+        m.listen(3)
+        check_equal(len(m.lines("^WATCHDOG=1")), before, "fed all the same")
+    check(m.listen(20 * PATIENCE, "^WATCHDOG=1"), f"not fed again: {m.told}")
+    run.signal()
+    run.wait(CLEAN, "signal")
+
+
 @case
 def a_peer_that_takes_nothing_for_ever_does_not_starve_the_watchdog(s):
     """Nobody receives from p1, and what waits for it is to wait."""
@@ -138,7 +180,7 @@ def a_peer_that_takes_nothing_for_ever_does_not_starve_the_watchdog(s):
     run = s.start(config(ports, [lane("l0", "p0", "p1", tx_timeout_us=0)]))
     check(m.listen(40 * PATIENCE, "^READY=1"), f"never ready: {m.told}")
     m.listen(2 * PATIENCE)
-    sent = json.loads(s.command("stats", "--json", "--name", run.name).stdout)["lanes"][0]["tx_packets"]
+    sent = run.stats()["lanes"][0]["tx_packets"]
     before = len(m.lines("^WATCHDOG=1"))
     m.listen(3 * PATIENCE)
     check(len(m.lines("^WATCHDOG=1")) - before >= 3, f"not fed: {m.told}")
@@ -291,6 +333,15 @@ def a_diagnosis_is_kept_where_the_services_account_cannot_reach(s):
     check('"errors"' in (newest / "doctor.json").read_text(), "doctor.json")
     for p in (newest, *newest.iterdir()):
         check_equal(p.stat().st_mode & 0o077, 0, f"{p.name} is for others")
+
+
+@case
+def a_run_that_never_becomes_ready_is_not_started_for_ever(s):
+    """A start that times out, as often as the limit allows, takes less than the limit's interval."""
+    one = {key: int(lines_of("millrace.service", key)[0]) for key in
+        ("TimeoutStartSec", "TimeoutStopSec", "RestartSec", "StartLimitIntervalSec", "StartLimitBurst")}  # fmt: skip
+    takes = one["TimeoutStartSec"] + one["TimeoutStopSec"] + one["RestartSec"]
+    check(one["StartLimitBurst"] * takes < one["StartLimitIntervalSec"], f"{one}")
 
 
 @case

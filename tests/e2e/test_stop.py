@@ -1,15 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Overload and every way to stop: nothing is lost without a name, and it ends in time."""
-import json
 import signal
 import sys
 import time
 
 import frames as fr
 from harness import (
-    CLEAN, FAILURE, GPU, PATIENCE, UNDRAINED, case, check, check_equal, check_frames, complaints,
-    config, judge, lane, main, swapped,
+    CLEAN, FAILURE, GPU, PATIENCE, UNDRAINED, case, check, check_equal, check_frames, complaints, config, judge,
+    lane, main, swapped, until,
 )  # fmt: skip
 
 DRAIN_MS = 1000
@@ -184,9 +183,7 @@ def a_device_lost_in_the_drain_is_told_of_as_at_any_other_time(s):
         {"p0": FLOOD, "p1": "net_ring0"}, [ln], f"sim,fault=die@0:{die_ms}", drain_ms=60000
     )
     run = s.start(cfg).until_running()
-    stats = ("stats", "--json", "--name", run.name)
-    while json.loads(s.command(*stats).stdout)["lanes"][0]["tx_packets"] < 1023:
-        time.sleep(0.02)  # until p1 is full
+    until(lambda: run.stats()["lanes"][0]["tx_packets"] == 1023, "p1 is never full")
     at = run.signal()
     time.sleep(0.2)
     check(run.process.poll() is None, "there was no drain")

@@ -113,6 +113,14 @@ class Story:
         self.passes(f"after {what}")
 
 
+    def diagnosis(self):
+        """Sizes of the files of the newest, once it is whole: the configuration is its last."""
+        newest = "$(ls -d /var/log/millrace-diagnosis/failure-* | tail -1)"
+        self.g.until(f"ls {newest}/millrace.yaml", 30 * PATIENCE, "no diagnosis is kept")
+        told = self.must(f"cd {newest} && stat -c '%n %s' *")
+        return {name: int(size) for name, size in (line.split() for line in told.splitlines())}
+
+
 def story(s):
     if not STORY:
         STORY["why"] = "the guest did not come up"
@@ -164,6 +172,11 @@ def a_lane_that_stands_still_is_ended_by_the_watchdog(s):
     t.anew(before, "a lane that stood still")
     check("Failed with result 'watchdog'" in t.journal(), f"not by the watchdog: {t.journal()}")
     check_equal(t.must("cat /job/halted"), "", "what halted it")
+    # With its last report, and so its counters.
+    kept = t.diagnosis()
+    check(min(kept.values()) > 0, f"what was kept: {kept}")
+    report = next(l for l in t.must("cat $(ls -d /var/log/millrace-diagnosis/failure-* | tail -1)/journal.txt").splitlines() if '"lanes": [' in l)
+    check(json.loads(report[report.index("{"):])["balanced"], report)
 
 
 @case
@@ -222,6 +235,8 @@ def a_clock_that_is_stepped_changes_nothing(s):
     status = t.must(f"{STATS} --prometheus")
     longest = float(re.search(r"^millrace_latency_max_seconds{[^}]*} (\S+)", status, re.M)[1])
     check(longest < 3600, f"a latency of {longest} s was measured over a step")
+    steps = t.must(f"journalctl -b -u {UNIT} -o cat --no-pager MILLRACE_EVENT=clock").splitlines()
+    check(len(steps) >= 3 and all("the time of day was set" in l for l in steps[-3:]), f"told of the steps: {steps}")
 
 
 @case
@@ -240,10 +255,12 @@ def a_stop_drains_what_is_under_way(s):
 
     thread = threading.Thread(target=take)
     thread.start()
-    time.sleep(1)
-    t.must(f"systemctl stop {UNIT}", 60)
-    ended.set()
-    thread.join()
+    try:
+        time.sleep(1)
+        t.must(f"systemctl stop {UNIT}", 60)
+    finally:
+        ended.set()
+        thread.join()
     wire.collect()
     told = t.journal()
     check_equal((t.show("ActiveState"), t.show("Result"), t.show("ExecMainStatus")), ("inactive", "success", "0"), f"the stop: {told}")
@@ -269,7 +286,8 @@ def a_bad_configuration_stays_down_with_one_sentence(s):
     sentences = [l for l in told.splitlines() if l.startswith("millrace: ") or "slots" in l]
     check_equal(len(sentences), 1, f"sentences: {told}")
     check(re.search(rf"{ETC}:\d+: .*slots", sentences[0]), sentences[0])
-    t.g.until("ls /var/log/millrace-diagnosis/failure-*/journal.txt", 30 * PATIENCE, "no diagnosis is kept")
+    kept = t.diagnosis()
+    check_equal(kept["doctor.tar"] > 0 and kept["doctor.json"] > 0, True, f"what doctor read and said: {kept}")
 
 
 @case
@@ -295,7 +313,9 @@ def a_purge_stops_it_and_leaves_nothing(s):
     left = t.must("find / -xdev \\( -path /proc -o -path /sys -o -path /job -o -path /var/lib/dpkg \\) -prune -o -name '*millrace*' -print")
     check_equal(left, "", "what is left")
     check_equal(t.run("getent passwd millrace; getent group millrace")[1], "", "user and group")
-    print(f"     {time.monotonic() - t.g.began:.0f} s from QEMU's start to the end", flush=True)
+    took = time.monotonic() - t.g.began
+    print(f"     {took:.0f} s from QEMU's start to the end", flush=True)
+    check(took <= 240 * PATIENCE, f"{took:.0f} s from QEMU's start to the end")
 
 
 sys.exit(main(at_once=1))

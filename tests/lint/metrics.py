@@ -3,8 +3,8 @@
 
 What exists is read where it is declared: the list of counters and of reasons, and the names
 that the Prometheus rendering writes out. A name of a metric is looked for in every alert and
-every panel; in the runbook's table each counter, each other metric and each exit status has a
-row.
+every panel. In the runbook's tables of symptoms each counter and each other metric stands in the
+second column of a row, and in that of statuses each exit status in the first.
 """
 import json
 import os
@@ -26,6 +26,15 @@ def counters():
     return set(found) | {f"gpu_drop_{r}" for r in reasons}
 
 
+def stage_counters():
+    """Those that a stage has, which are samples of one metric."""
+    found = set()
+    for path in tree.files(".cu", ".h"):
+        if path.startswith("lib/stage/"):
+            found |= set(re.findall(r"^\s*\[\w+(?:##\w+)?\] = \{\"(\w+)\",", read(path), re.M))
+    return found
+
+
 def metric_of(counter):
     return f"millrace_{counter[:-3]}_seconds_total" if counter.endswith("_ns") else f"millrace_{counter}_total"
 
@@ -45,27 +54,35 @@ metrics -= parts
 texts = {p: read(p) for p in ("deploy/prometheus/millrace.rules.yml", "deploy/README.md")}
 dashboard = json.loads(read("deploy/grafana/millrace.json"))
 texts["deploy/grafana/millrace.json"] = "\n".join(
-    t["expr"] for p in dashboard["panels"] for t in p["targets"]
-) + "\n".join(t["query"] for t in dashboard["templating"]["list"])
+    [t["expr"] for p in dashboard["panels"] for t in p["targets"]]
+    + [t["query"] for t in dashboard["templating"]["list"]]
+)
 for path, text in texts.items():
     for name in sorted(set(NAME.findall(text))):
         v.checked += 1
         if name not in metrics | parts:
             v.bad(f"{path}: there is no metric '{name}'")
 
-table = [l for l in texts["deploy/README.md"].splitlines() if l.startswith("| ")]
-rows = set(re.findall(r"`(\w+)`", " ".join(l.split("|")[1] for l in table)))
+SYMPTOMS = "| symptom | counter | cause | what to do |"
+cells, told = [], False
+for line in texts["deploy/README.md"].splitlines():
+    told = line == SYMPTOMS or (told and line.startswith("|"))
+    if not told or line == SYMPTOMS or line.startswith("|---"):
+        continue
+    v.checked += 1
+    cells.append([c.strip() for c in line.strip("|").split("|")])
+    if len(cells[-1]) != 4 or not all(cells[-1]):
+        v.bad(f"deploy/README.md: no row of four columns: {line}")
+rows = {name for c in cells if len(c) == 4 for name in re.findall(r"`([^`]*)`", c[1])}
 for name in sorted({plain(m) for m in metrics}):
     v.checked += 1
-    # Those that only describe, or are a stage's own.
-    if name not in rows and not name.endswith("_info") and name not in ("stage_events", "in_flight_packets",
-        "latency_max_seconds", "port_link_up"):  # fmt: skip
+    if name not in rows:
         v.bad(f"deploy/README.md: no row for '{name}'")
-for name in sorted(rows):
-    if name not in {plain(m) for m in metrics}:
-        v.bad(f"deploy/README.md: a row is about '{name}', which is no metric")
+for name in sorted(rows - {plain(m) for m in metrics} - stage_counters()):
+    v.bad(f"deploy/README.md: a row is about '{name}', which is no metric")
+statuses = [l for l in texts["deploy/README.md"].splitlines() if l.startswith("| ")]
 for name, status in re.findall(r"MR_EXIT_(\w+) = (\d+)", read("app/mr_cmd.h")):
     v.checked += 1
-    if not any(l.startswith(f"| {status} |") for l in table):
+    if not any(l.startswith(f"| {status} |") for l in statuses):
         v.bad(f"deploy/README.md: no row for status {status} ({name})")
 v.done("names of metrics")

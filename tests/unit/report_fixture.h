@@ -99,6 +99,8 @@ static inline void fixture_lane(void *ctx, uint32_t i, struct mr_report_lane *re
 	h->bucket[mr_hist_index(70000 + i)] = 1;
 	h->max_ns = 70000 + i;
 	ret->kernel_beats = 1234567 + i;
+	ret->pool_buffers = 7000 + i;
+	ret->pool_free = 600 + i;
 }
 
 static inline void fixture_port(void *ctx, uint32_t i, struct mr_report_port *ret)

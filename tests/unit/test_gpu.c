@@ -541,22 +541,46 @@ static void slots_are_served_wherever_packets_and_ready_lie(void **state)
 		}
 }
 
-static void workers_beat_while_they_poll(void **state)
+/* Of the lane's workers, which of them has beaten ten times since then; a bit each. */
+static uint64_t have_beaten(struct rig *r, uint32_t lane, const uint32_t since[MR_WORKERS_MAX])
+{
+	uint32_t beats[MR_WORKERS_MAX];
+	uint64_t sum = mr_gpu_beats(r->g, lane, beats), beaten = 0;
+
+	for (uint32_t w = 0; w < MR_WORKERS_MAX; w++) {
+		sum -= beats[w];
+		beaten |= (uint64_t)(beats[w] - since[w] >= 10) << w;
+	}
+	assert_int_equal(sum, 0);
+	return beaten;
+}
+
+static void wait_for_beats(
+	struct rig *r, uint32_t lane, const uint32_t since[MR_WORKERS_MAX], uint64_t workers)
 {
 	const uint64_t began = mr_clock_ns();
+
+	while (have_beaten(r, lane, since) != workers) {
+		assert_true(mr_clock_ns() - began < PATIENCE_NS);
+		usleep(1000);
+	}
+}
+
+static void workers_beat_while_they_poll(void **state)
+{
+	uint32_t since[MR_WORKERS_MAX];
 	struct rig r;
-	uint64_t beats;
 
 	(void)state;
 	rig_launch(&r, "", 0);
 	for (uint32_t lane = 0; lane < 2; lane++) {
-		beats = mr_gpu_beats(r.g, lane);
-		while (mr_gpu_beats(r.g, lane) - beats < 10) {
-			assert_true(mr_clock_ns() - began < PATIENCE_NS);
-			assert_int_equal(mr_gpu_watch(r.g, STALL_MS, &r.err), MR_GPU_HEALTHY);
-			usleep(1000);
-		}
+		memset(since, 0xff, sizeof(since));
+		(void)mr_gpu_beats(r.g, lane, since);
+		for (uint32_t w = r.lane[lane].workers; w < MR_WORKERS_MAX; w++)
+			assert_int_equal(since[w], 0);
+		wait_for_beats(&r, lane, since, (1u << r.lane[lane].workers) - 1);
 	}
+	assert_int_equal(mr_gpu_watch(r.g, STALL_MS, &r.err), MR_GPU_HEALTHY);
 	rig_close(&r); /* close alone ends the launch */
 }
 
@@ -965,6 +989,7 @@ static void what_a_stage_keeps_and_does_not_fit_is_refused_with_the_parameter(vo
  */
 static void a_worker_that_stands_still_is_stalled_and_does_not_leave(void **state)
 {
+	uint32_t since[MR_WORKERS_MAX];
 	struct traces before;
 	struct rig r;
 
@@ -973,6 +998,9 @@ static void a_worker_that_stands_still_is_stalled_and_does_not_leave(void **stat
 	rig_launch(&r, "fault=stall@0:50", 0);
 	assert_int_equal(watch_until(&r, 500), MR_GPU_STALLED);
 	says(&r, "has not beaten for 500 ms");
+	/* The two others of its lane go on, so that the sum of their beats would not tell. */
+	(void)mr_gpu_beats(r.g, 1, since);
+	wait_for_beats(&r, 1, since, 1u << 1 | 1u << 2);
 	assert_int_equal(mr_gpu_stop(r.g, 100, &r.err), -ETIME);
 	says(&r, "did not leave within 100 ms");
 	/* The device is taken down all the same. */

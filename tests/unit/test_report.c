@@ -47,7 +47,7 @@ static void the_keys_are_those_that_scripts_rely_on(void **state)
 	static const char *const of_lane[] = {"name", "state", "rx_path", "tx_path", "path_verdict",
 		"evidence", "guard", "guard_by", "rx_packets", "rx_bytes", "made_packets",
 		"tx_packets", "tx_bytes", "drops", "in_flight", "host_bytes_copied", "latency_ns",
-		"cycles_per_packet", "kernel_beats", "counters", "stages"};
+		"cycles_per_packet", "kernel_beats", "pool", "counters", "stages"};
 	static const char *const of_port[] = {
 		"name", "driver", "link", "rx_missed", "rx_errors", "rx_nombuf", "tx_errors"};
 	static const char *const of_device[] = {"name", "provider", "health"};
@@ -102,6 +102,18 @@ static void a_port_that_cannot_count_misses_reports_null(void **state)
 	assert_int_equal(
 		json_integer_value(json_object_get(json_array_get(ports, 0), "rx_missed")), 10);
 	assert_true(json_is_null(json_object_get(json_array_get(ports, 2), "rx_missed")));
+	json_decref(report);
+}
+
+static void a_pool_says_how_many_it_has_and_how_many_are_free(void **state)
+{
+	json_t *report = report_of("edge0", 2);
+	json_t *pool = json_object_get(lane_of(report, 1), "pool");
+
+	(void)state;
+	assert_int_equal(json_object_size(pool), 2);
+	assert_int_equal(json_integer_value(json_object_get(pool, "buffers")), 7001);
+	assert_int_equal(json_integer_value(json_object_get(pool, "free")), 601);
 	json_decref(report);
 }
 
@@ -207,6 +219,10 @@ static void reports_satisfy_their_schemas_and_mistakes_do_not(void **state)
 	json_object_set_new(json_object_get(lane_of(report, 0), "drops"), "lost", json_integer(1));
 	assert_int_equal(validate_json("run", report), 1);
 	json_object_del(json_object_get(lane_of(report, 0), "drops"), "lost");
+	json_object_del(json_object_get(lane_of(report, 1), "pool"), "free");
+	assert_int_equal(validate_json("run", report), 1);
+	json_object_set_new(json_object_get(lane_of(report, 1), "pool"), "free", json_integer(0));
+	assert_int_equal(validate_json("run", report), 0);
 	json_object_set_new(lane_of(report, 1), "guard", json_string("perhaps"));
 	assert_int_equal(validate_json("run", report), 1);
 	json_decref(report);
@@ -236,6 +252,7 @@ static void text_has_a_block_per_lane_and_names_what_was_dropped(void **state)
 	assert_null(strstr(text, "rx_drop_foreign ")); /* is zero */
 	assert_non_null(strstr(text, "p50 1.5 us"));
 	assert_non_null(strstr(text, "max 70.0 us"));
+	assert_non_null(strstr(text, " 601 of 7001 buffers\n"));
 	assert_non_null(strstr(text, "port port2: net_pcap, link up, missed not counted"));
 	assert_non_null(strstr(text, "port port1: net_pcap, link down, missed 11"));
 	assert_non_null(strstr(text, "device g1: sim, stalled"));
@@ -529,6 +546,8 @@ static void the_exposition_has_the_values_of_the_report(void **state)
 	assert_true(sample(text, "millrace_latency_seconds_count" L1 "} ") == 1000);
 	assert_non_null(strstr(text, "millrace_latency_seconds_sum" L1 "} 123456789.012345678\n"));
 	assert_true(sample(text, "millrace_in_flight_packets" L1 "} ") == 17);
+	assert_true(sample(text, "millrace_pool_buffers" L1 "} ") == 7001);
+	assert_true(sample(text, "millrace_pool_free" L1 "} ") == 601);
 	assert_true(sample(text,
 			    "millrace_stage_events_total" L1
 			    ",position=\"7\",stage=\"stage3\",counter=\"a_counter_of_a_stage_"
@@ -587,6 +606,7 @@ int main(void)
 		cmocka_unit_test(the_keys_are_those_that_scripts_rely_on),
 		cmocka_unit_test(every_counter_of_the_list_is_in_one_place),
 		cmocka_unit_test(a_port_that_cannot_count_misses_reports_null),
+		cmocka_unit_test(a_pool_says_how_many_it_has_and_how_many_are_free),
 		cmocka_unit_test(one_unbalanced_lane_makes_the_report_unbalanced),
 		cmocka_unit_test(extremes_stay_valid_json),
 		cmocka_unit_test(reports_satisfy_their_schemas_and_mistakes_do_not),
