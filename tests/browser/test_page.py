@@ -17,6 +17,8 @@ from harness import CLEAN, GPU, PATIENCE, Skipped, case, check_equal, config, fr
 DRIVER = "playwright-core@1.57.0"
 SCRIPT = pathlib.Path(__file__).resolve().parent / "page.mjs"
 FLOOD = "net_null{0},size=64,copy=0"
+# The time from the kernel's start to its fault: the page has to be there before.
+FAULT_MS = int(3000 * PATIENCE)
 
 
 def modules(s):
@@ -46,7 +48,8 @@ def watch(s, scenario, port, instance, *more):
     shots = folder / "screenshots"
     shots.mkdir(exist_ok=True)
     # The browser keeps its things in the scratch folder.
-    env = {**os.environ, "HOME": str(s.path), "CHROMIUM": shutil.which("chromium"), "MILLRACE_PATIENCE": str(PATIENCE)}
+    env = {**os.environ, "HOME": str(s.path), "CHROMIUM": shutil.which("chromium"), "MILLRACE_PATIENCE": str(PATIENCE),
+           "MILLRACE_FAULT_MS": str(FAULT_MS)}  # fmt: skip
     argv = ["node", SCRIPT, folder, shots, scenario, f"http://127.0.0.1:{port}/"]
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as node:
         node.stdout.readline()
@@ -76,10 +79,6 @@ def the_page_shows_what_runs_wide_narrow_dark_and_by_keyboard(s):
     # A core of its own is what a small machine's doctor has something to say about.
     lanes = [lane("l0", "p0", "p0", ["l2swap"]), lane("l1", "p1", "p1", ["drop"], core=max(os.sched_getaffinity(0)))]
     stop(watch(s, "shows", port, served(port, lanes), "--skip", "cpu.governor"))
-
-
-# The time from the kernel's start to its fault: the page has to be there before.
-FAULT_MS = int(3000 * PATIENCE)
 
 
 @case
