@@ -42,6 +42,7 @@ import time
 GATE = 1.02
 FLAT = 1.005
 STAGES = 1.01
+COPY_MAX = 40  # beyond the bytes that are copied
 CHAIN_MAX = 8  # MR_CHAIN_MAX
 SKIP = 77
 
@@ -162,6 +163,9 @@ def judge(figures, recorded):
     if not forward / STAGES <= route <= forward * STAGES:
         print(f"lane ring: {route:.2f} instructions with route, {forward:.2f} with forward",
               file=sys.stderr)
+        bad += 1
+    if figures["kernel each copy"] > COPY_MAX:
+        print(f"kernel: {figures['kernel each copy']:.2f} instructions a copy", file=sys.stderr)
         bad += 1
     return bad
 
