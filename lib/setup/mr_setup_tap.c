@@ -90,13 +90,13 @@ static void wait_for(struct capture *c, short events, int timeout_ms)
 
 	if (poll(fds, ending ? 2 : 3, timeout_ms) <= 0)
 		return;
-	if ((fds[1].revents & POLLIN) != 0)
-		refuse_others(c->s);
 	/* It says nothing, so whatever comes of it is the end of its side. */
 	if ((fds[0].revents & POLLIN) != 0)
 		c->enough = true;
 	if ((fds[0].revents & (POLLHUP | POLLERR)) != 0)
 		c->gone = true;
+	if (!c->gone && (fds[1].revents & POLLIN) != 0)
+		refuse_others(c->s);
 }
 
 /* What `stats` tells. */
