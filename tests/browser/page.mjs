@@ -196,7 +196,7 @@ async function exact() {
 		...real, uptime_s: 100 + s, balanced: false, devices: [{...real.devices[0], health: "stalled"}],
 		lanes: [
 			{...real.lanes[0], path_verdict: "unproven", kernel_beats: 1000 * s, rx_packets: 1234567 * s, tx_packets: 98765 * s,
-				rx_bytes: 197530864 * s, drops: {[one]: 3e12 + 4321 * s, [two]: 77}, in_flight: 31,
+				rx_bytes: 197530864 * s, drops: {[one]: 3e12 + 4321 * s, [two]: 999960}, in_flight: 31,
 				evidence: ["PASS", "NA", "WARN", "UNKNOWN", "FAIL"].map(v => ({check: "c" + v, verdict: v, value: "v" + v}))},
 			{...real.lanes[1], state: "drain", rx_path: "direct", tx_path: "staged", guard: "off", kernel_beats: 1000 * s, drops: {[one]: 0},
 				in_flight: 12345},
@@ -241,7 +241,7 @@ async function exact() {
 	equal(await cells(l0 + ".latency tbody tr"), [["10 s", "9999 ns", "78.9 µs", "78.9 ms"], ["1 min", "700 ns", "45.6 µs", "12.3 s"],
 		["5 min", "500 ns", "20.0 µs", "30.0 ms"]], "latencies");
 	equal((await cells(l1 + ".latency tbody tr"))[0], ["10 s", "none", "none", "none"], "latencies of no packet");
-	equal(await cells(l0 + ".drops tbody tr"), [[one, "3.00 T", "4321"], [two, "77", "0"]], "drops");
+	equal(await cells(l0 + ".drops tbody tr"), [[one, "3.00 T", "4321"], [two, "1.00 M", "0"]], "drops");
 	equal(await cells(l1 + ".drops tbody tr"), [["none", "0", "0"]], "no drops");
 	equal(await text(l0 + "summary"), "Evidence of the path: cFAIL failed", "summary");
 	equal(await kinds(l0 + ".evidence .mark"), ["good", "soft", "warn", "warn", "bad"].map(k => "mark " + k), "how the evidence looks");
@@ -249,7 +249,7 @@ async function exact() {
 	equal(await kinds("#ports .mark"), ["mark bad", "mark good"], "how the links look");
 	equal(await cells("#findings tbody tr"), [["f.a", "FAIL", "it broke. mend it"], ["f.b", "UNKNOWN", "unseen"]], "findings");
 	equal(await kinds("#findings .mark"), ["mark bad", "mark warn"], "how the findings look");
-	equal(await text("#findings p"), "1 checks passed; not looked at: f.d", "passed checks");
+	equal(await text("#findings p"), "1 check passed; not looked at: f.d", "passed checks");
 	odd = {};
 	await until(async () => (await state()).startsWith("this page cannot show what it was told: "), 10 * PATIENCE, "a report that is none");
 	equal(await kinds("#state"), ["bad"], "how the state looks");
