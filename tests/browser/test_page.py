@@ -18,7 +18,7 @@ DRIVER = "playwright-core@1.57.0"
 SCRIPT = pathlib.Path(__file__).resolve().parent / "page.mjs"
 FLOOD = "net_null{0},size=64,copy=0"
 # The time from the kernel's start to its fault: the page has to be there before.
-FAULT_MS = int(3000 * PATIENCE)
+FAULT_MS = int(6000 * PATIENCE)
 
 
 def modules(s):

@@ -19,6 +19,7 @@ import fcntl
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import shutil
@@ -68,10 +69,22 @@ def sees_memory(millrace):
 
 
 def free_port():
-    """Of the loopback; nobody else has it yet."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Of the loopback; nobody else has it yet, and the kernel gives it to no client."""
+    low = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    while True:
+        with socket.socket() as s, contextlib.suppress(OSError):
+            port = random.randrange(low // 2, low)
+            s.bind(("127.0.0.1", port))
+            return port
+
+
+def whole_frames(raw):
+    """How many of a capture are whole, of which the rest may be missing."""
+    at, whole = 24, 0
+    while at + 16 <= len(raw):
+        at += 16 + struct.unpack_from("<I", raw, at + 8)[0]
+        whole += at <= len(raw)
+    return whole
 
 
 class Failed(Exception):
@@ -265,7 +278,7 @@ class Instance:
         self.argv = [str(a) for a in argv]
         self.scratch = scratch
         self.started = time.monotonic()
-        self.err = open(scratch.path / f"stderr-{len(scratch.instances)}", "w+", encoding="utf-8")
+        self.err = open(scratch.path / f"stderr-{len(scratch.instances)}", "a+", encoding="utf-8")
         self.process = subprocess.Popen(
             self.argv,
             cwd=scratch.path,

@@ -237,7 +237,7 @@ def flood(device=PCI):
 @case
 def a_device_that_fails_under_load_ends_the_run_with_status_3_within_seconds(s):
     runs = []
-    at, query = int(300 * PATIENCE), int(8 * PATIENCE)  # milliseconds, calls
+    at, query = int(800 * PATIENCE), int(8 * PATIENCE)  # milliseconds, calls
     for words, reason, says in (
         (f"device={PCI} block=cuStreamQuery@{query}", "gpu_lost", "in cuStreamQuery"),
         (
@@ -338,7 +338,7 @@ def what_the_kernels_log_says_of_the_device_goes_into_the_sentence(s):
     klog = s.path / "kmsg"
     klog.write_text("")
     line = f"3,2,2,-;NVRM: Xid (PCI:{PCI[:-2]}): 13, pid=1, Graphics Exception"
-    r = logged(s, klog, line, ",fault=die@0:1500").wait(GPU, "gpu_lost")
+    r = logged(s, klog, line, f",fault=die@0:{int(1500 * PATIENCE)}").wait(GPU, "gpu_lost")
     sentence(r, "CUDA_ERROR_LAUNCH_FAILED", "13, pid=1, Graphics Exception")
 
 

@@ -50,7 +50,7 @@ def every_device_call_that_fails_at_start_is_one_sentence_and_status_1(s):
     for call in CALLS:
         for k in range(1, CALLS_MAX):
             what = f"{call}@{k}"
-            run = s.start(two_paths(f"sim,fault={what}", what), "--idle-exit", "0.2")
+            run = s.start(two_paths(f"sim,fault={what}", what), "--idle-exit", str(0.5 * PATIENCE))
             r = run.ended()
             if r.status == CLEAN:
                 break

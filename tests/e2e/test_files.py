@@ -11,7 +11,7 @@ import sys
 import frames as fr
 from harness import (
     CLEAN, CONFIG, FAILURE, PATIENCE, PCAP_HEADER, Skipped, case, check, check_equal, check_frames,
-    complaints, config, lane, main, swapped,
+    complaints, config, lane, main, swapped, whole_frames,
 )  # fmt: skip
 
 
@@ -133,14 +133,11 @@ def a_full_disk_is_told_with_the_frames_that_it_holds(s):
     try:
         given = fr.plain(1000, seed=4)
         s.pcap("in.pcap", given)
-        r = s.run(through(tx="disk/out.pcap"), "--idle-exit", "0.5", status=FAILURE)
+        r = s.run(through(tx="disk/out.pcap"), "--idle-exit", str(0.5 * PATIENCE), status=FAILURE)
         raw = (disk / "out.pcap").read_bytes()
     finally:
         subprocess.run(["umount", disk], check=True)
-    at, whole = 24, 0
-    while at + 16 <= len(raw):
-        at += 16 + struct.unpack_from("<I", raw, at + 8)[0]
-        whole += at <= len(raw)
+    whole = whole_frames(raw)
     check(0 < whole < len(given), f"{whole} frames fitted")
     ends_with_sentence(s, r, [
         "port 'p0'", "tx_pcap 'disk/out.pcap'", f"the first {whole} of the {len(given)} frames",
@@ -159,7 +156,7 @@ def a_limit_of_file_sizes_is_told_like_a_full_disk(s):
         "sim,mem=4MiB",
         "2MiB",
     )
-    r = s.start(cfg, "--idle-exit", "0.5",
+    r = s.start(cfg, "--idle-exit", str(0.5 * PATIENCE),
         prefix=["bash", "-c", 'ulimit -f 12000; exec "$@"', "sh"]).wait(FAILURE)  # fmt: skip
     ends_with_sentence(s, r, ["tx_pcap 'out.pcap'", f"of the {len(given)} frames"])
 
@@ -167,10 +164,10 @@ def a_limit_of_file_sizes_is_told_like_a_full_disk(s):
 @case
 def a_file_that_was_moved_while_it_was_written_is_still_judged(s):
     s.pcap("in.pcap", fr.make(300, seed=5))
-    run = s.start(through(), "--idle-exit", "1.5").until_running()
+    run = s.start(through(), "--idle-exit", str(3 * PATIENCE)).until_running()
     os.rename(s.path / "out.pcap", s.path / "moved.pcap")
     run.wait(CLEAN, "idle")
-    run = s.start(through(tx="gone.pcap"), "--idle-exit", "1.5").until_running()
+    run = s.start(through(tx="gone.pcap"), "--idle-exit", str(3 * PATIENCE)).until_running()
     os.unlink(s.path / "gone.pcap")
     run.wait(CLEAN, "idle")
 
@@ -209,7 +206,7 @@ def a_damaged_capture_is_told_with_the_packet_where_it_is(s):
     }
     for name, raw in cuts.items():
         (s.path / name).write_bytes(raw)
-        r = s.run(through(rx=name), "--idle-exit", "0.5", status=FAILURE)
+        r = s.run(through(rx=name), "--idle-exit", str(0.5 * PATIENCE), status=FAILURE)
         ends_with_sentence(s, r, ["port 'p0'", f"rx_pcap '{name}'", f"packet {len(given)} "])
         check_frames(
             s.frames("out.pcap")[: len(given) - 1],

@@ -22,8 +22,8 @@ import threading
 import time
 
 from harness import (
-    CLEAN, CONFIG, FAILURE, PATIENCE, PORT, USAGE, Instance, Skipped, case, check, check_equal,
-    config, lane, main, validate,
+    CLEAN, CONFIG, FAILURE, PATIENCE, PORT, USAGE, Instance, Skipped, alone, case, check, check_equal,
+    config, lane, main, until, validate, whole_frames,
 )  # fmt: skip
 from namespaces import Namespace, out
 
@@ -288,8 +288,8 @@ class Line:
 
 PORTS = {"g": "kernel:g0"}
 # The ring of kernel: holds few frames, on a busy machine too few for counts that must be exact.
-EXACT = {"g": "net_af_packet0,iface=g0"}
-MIRROR = "net_af_packet0,iface=p0,blocksz=12288,framesz=1536"  # what fits a lane's buffer
+EXACT = {"g": "net_af_packet0,iface=g0,framecnt=4096"}
+MIRROR = "net_af_packet0,iface=p0,blocksz=12288,framesz=1536,framecnt=4096"  # what fits a lane's buffer
 
 
 class Peer(threading.Thread):
@@ -334,15 +334,19 @@ def a_kernel_peer_counts_what_was_sent(s):
     argv = ["tcpdump", "-i", "p0", "-w", str(s.path / "seen.pcap"), "-B", "65536", "-Z", "root",
         "-U", "udp dst port 9"]  # fmt: skip
     with subprocess.Popen(line.peer.argv(*argv), stderr=subprocess.PIPE, text=True) as dump:
-        check("listening on" in dump.stderr.readline(), "tcpdump does not listen")
-        send = {"port": "g", "rate_pps": 4000, "packets": 4000, "calibrate_ms": 100}
-        features = line.gen.run("ethtool", "-k", "g0")
-        r = line.run(s, gen(PORTS, send, None, {"sizes": "imix"}))
-        time.sleep(1)
-        dump.send_signal(signal.SIGINT)
-        told = dump.communicate(timeout=30)[1]
-    (trial,) = r.report["trials"]
-    sent = trial["sent"] + r.report["ceiling"]["sent"]
+        try:
+            check("listening on" in dump.stderr.readline(), "tcpdump does not listen")
+            send = {"port": "g", "rate_pps": 4000, "packets": 4000, "calibrate_ms": 100}
+            features = line.gen.run("ethtool", "-k", "g0")
+            r = line.run(s, gen(PORTS, send, None, {"sizes": "imix"}))
+            (trial,) = r.report["trials"]
+            sent = trial["sent"] + r.report["ceiling"]["sent"]
+            # It gets a block of frames once that is full or a second old.
+            until(lambda: whole_frames((s.path / "seen.pcap").read_bytes()) >= sent, "tcpdump does not see all")
+            dump.send_signal(signal.SIGINT)
+            told = dump.communicate(timeout=30)[1]
+        finally:
+            dump.kill()
     numbers = {k: int(n) for n, k in re.findall(r"(\d+) packets? (captured|dropped by kernel)", told)}
     check_equal(trial["sent"], 4000, f"sent: {r.told()}")
     check_equal(numbers["dropped by kernel"], 0, f"tcpdump lost some: {told}")
@@ -451,6 +455,7 @@ def a_forwarder_that_pauses_shows_in_the_percentiles(s):
 
 
 @case
+@alone
 def searches_find_the_rates_where_loss_begins_and_where_it_is_too_much(s):
     """The peer loses by the times in the frames: one of 50 above 700 a second, half above 1300."""
     line = Line()
@@ -469,7 +474,7 @@ def searches_find_the_rates_where_loss_begins_and_where_it_is_too_much(s):
         with Peer(line, act):
             send = {"port": "g", "rate_pps": 2000, "duration_ms": 250}
             find = {"search": search, "loss_ppm": 40000, "resolution_ppm": 40000}
-            receive = {"port": "g", "wait_ms": int(200 * PATIENCE)}
+            receive = {"port": "g", "wait_ms": int(500 * PATIENCE)}
             r = line.run(s, gen(EXACT, send, receive, find=find))
         found = r.report["found"]
         check(capacity - 80 <= found["rate_pps"] <= capacity, f"{search}: {r.told()}")

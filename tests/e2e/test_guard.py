@@ -11,7 +11,7 @@ import sys
 
 import frames as fr
 from harness import (
-    Skipped, case, check, check_equal, check_frames, config, lane, main,
+    PATIENCE, Skipped, case, check, check_equal, check_frames, config, lane, main,
     sees_threads, swapped,
 )  # fmt: skip
 
@@ -108,7 +108,7 @@ def touch(s, path, guard):
     if not s.others:
         raise Skipped("a sanitizer build has no program that touches packets")
     s.pcap("in.pcap", GIVEN)
-    run = s.start(cfg(path, guard, "out.pcap"), "--idle-exit", "0.5", millrace=s.others[0])
+    run = s.start(cfg(path, guard, "out.pcap"), "--idle-exit", str(0.5 * PATIENCE), millrace=s.others[0])
     return run
 
 

@@ -4,6 +4,7 @@
 
 Under a flood that never pauses, so that a packet that were lost would not be accounted for.
 """
+import contextlib
 import fcntl
 import json
 import os
@@ -357,7 +358,8 @@ def sighup_reloads_until_the_terminal_itself_is_gone(s):
         until(lambda: "millrace: reloaded" in errors.read_text(), lambda: f"not reloaded: {errors.read_text()}")
         os.close(terminal)
         terminal = -1
-        os.kill(number, signal.SIGHUP)
+        with contextlib.suppress(ProcessLookupError):  # the kernel has told it already
+            os.kill(number, signal.SIGHUP)
         until(lambda: not os.path.exists(f"/proc/{number}/exe"), "goes on without its terminal")
     finally:
         if terminal >= 0:

@@ -61,11 +61,13 @@ def system_calls(task):
     if shutil.which("strace") is None:
         return None
     run = subprocess.Popen(["strace", "-p", task.name], stderr=subprocess.PIPE, text=True)
+    if "attached" not in run.stderr.readline():
+        run.kill()
+        run.communicate()
+        return None
     time.sleep(WATCH_S)
     run.send_signal(signal.SIGINT)
     _, text = run.communicate(timeout=20)
-    if "attached" not in text:
-        return None
     return re.findall(r"^(\w+)\(.*", text, re.M)
 
 

@@ -419,7 +419,7 @@ def offloads_are_off_during_a_run_and_as_before_after_every_end(s):
     for on in OFFLOADS[:4]:
         check(f"{on}: on" in before["in0"], f"{on} is not on before: nothing to see")
     ends = (
-        ("duration", lambda run: None, ("--duration", "2")),
+        ("duration", lambda run: None, ("--duration", "5")),
         ("signal", lambda run: run.signal(signal.SIGTERM), ()),
         ("signal", lambda run: run.signal(signal.SIGINT), ()),
     )
