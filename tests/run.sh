@@ -18,8 +18,8 @@
 # Builds lie in ./b, or in the folder that MILLRACE_BUILD names; sanitizer builds beside
 # it with -asan, -tsan and -fuzz behind the name. The last line is always "N passed, N failed,
 # N skipped"; a test that timed out, a build that failed and a suite that took far longer than
-# its budget (tests/meson.build) count as failed. Exit status 0 only if none failed and some
-# passed.
+# its budget (tests/meson.build) count as failed, and the end of what they said stands before
+# that line. Exit status 0 only if none failed and some passed.
 set -u
 
 # The system's own tools first: a python from elsewhere lacks the Debian modules.
@@ -37,6 +37,7 @@ options=
 passed=0
 failed=0
 skipped=0
+failures=
 
 for argument in "$@"; do
 	case $argument in
@@ -55,13 +56,15 @@ for argument in "$@"; do
 done
 
 finish() {
+	printf '%s' "$failures"
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ] && [ "$passed" != 0 ]
 	exit
 }
 
 count_failed() {
-	echo "run.sh: $1" >&2
+	failures="${failures}failed: $1
+"
 	failed=$((failed + 1))
 }
 
@@ -98,6 +101,8 @@ run_build() {
 		count_failed "the $name build failed, or its tests left no log"
 		return
 	fi
+	failures=$failures$(cat "$folder/meson-logs/failures" && echo .)
+	failures=${failures%.}
 	# shellcheck disable=SC2046 # three numbers
 	set -- $(cat "$folder/meson-logs/counts")
 	passed=$((passed + $1))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the tests of one build folder, counts them, and shows what those that failed said.
+"""Runs the tests of one build folder, counts them, and keeps what those that failed said.
 
 usage: summary.py NAME FOLDER COMMAND...
 COMMAND runs in FOLDER and is a meson test. "PASSED FAILED SKIPPED" as numbers is left in
-FOLDER/meson-logs/counts. Whatever is neither passed nor skipped has failed: a time-out, an
-error, an interrupt, an unexpected pass.
+FOLDER/meson-logs/counts, and the end of what those that failed said in failures beside it,
+for the end of a run of several builds. Whatever is neither passed nor skipped has failed: a
+time-out, an error, an interrupt, an unexpected pass.
 
 A suite's seconds are held against the budget that tests/meson.build gives it. One that takes
 more than twice that counts as one more failure; where other programs took a part of the
@@ -55,19 +56,18 @@ def shares(spans):
     return seconds
 
 
-def count_late(name, budgets, spans, others):
-    """How many suites took too long."""
-    late = 0
+def late(name, budgets, spans, others):
+    """Tells what each suite took; a sentence for each that took too long."""
+    failures = []
     for suite, took in shares(spans).items():
         told = (
             f"{name}: suite {suite} took {took:.0f} s, its budget is {budgets[suite]} s, "
             f"others had {others:.0%} of the processors"
         )
         if took * (1 - others) > EXCESS * budgets[suite]:
-            late += 1
-            told = f"failed: {told}: too long"
+            failures.append(f"failed: {told}: too long")
         print(told)
-    return late
+    return failures
 
 
 def main():
@@ -75,12 +75,13 @@ def main():
     budget = (folder / "tests" / "budget.h").read_text(encoding="ascii")
     budgets = {suite: int(s) for suite, s in re.findall(r"^#define (\w+) (\d+)$", budget, re.M)}
     logs = folder / "meson-logs"
-    for old in ("testlog.json", "counts"):
+    for old in ("testlog.json", "counts", "failures"):
         (logs / old).unlink(missing_ok=True)
     status, others = run(folder, command)
     with open(logs / "testlog.json", encoding="utf-8") as f:
         results = [json.loads(line) for line in f if line.strip()]
-    passed = failed = skipped = 0
+    passed = skipped = 0
+    failures = []
     spans = {}
     for r in results:
         suite = r["name"].split(" / ")[0].split(":")[-1]
@@ -92,16 +93,17 @@ def main():
             said = (r.get("stdout") or "").strip().splitlines()
             print(f"skipped: {name}: {r['name']}: {said[-1] if said else 'no reason given'}")
         else:
-            failed += 1
-            print(f"failed: {name}: {r['name']}: {r['result']} after {r['duration']:.1f} s")
+            told = [f"failed: {name}: {r['name']}: {r['result']} after {r['duration']:.1f} s"]
             for stream in ("stdout", "stderr"):
-                for line in (r.get(stream) or "").splitlines()[-TAIL_LINES:]:
-                    print(f"    {line}")
-    if status != 0 and failed == 0:
-        failed = 1
-        print(f"failed: {name}: the run of the tests ended with status {status}, and not all of them may have run")
-    failed += count_late(name, budgets, spans, others)
-    (logs / "counts").write_text(f"{passed} {failed} {skipped}\n", encoding="ascii")
+                told += [f"    {line}" for line in (r.get(stream) or "").splitlines()[-TAIL_LINES:]]
+            failures.append("\n".join(told))
+    if status != 0 and not failures:
+        failures.append(
+            f"failed: {name}: the run of the tests ended with status {status}, and not all of them may have run"
+        )
+    failures += late(name, budgets, spans, others)
+    (logs / "failures").write_text("".join(f"{told}\n" for told in failures), "utf-8", "replace")
+    (logs / "counts").write_text(f"{passed} {len(failures)} {skipped}\n", encoding="ascii")
 
 
 main()

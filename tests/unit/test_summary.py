@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""summary.py counts a run that ended early as a failure, whatever the tests before it said.
+"""summary.py counts a run that ended early as a failure, whatever the tests before it said, and
+keeps a sentence for each failure.
 
 usage: test_summary.py SUMMARY
 """
@@ -27,7 +28,9 @@ def counted(results, status):
         ran = subprocess.run(
             [sys.executable, sys.argv[1], "plain", folder, *command], capture_output=True, text=True, check=True
         )
-        return (at / "meson-logs" / "counts").read_text().split(), ran.stdout
+        logs = at / "meson-logs"
+        told = (logs / "failures").read_text()
+        return (logs / "counts").read_text().split(), told.count("failed: plain: "), ran.stdout + told
 
 
 wrong = 0
@@ -39,8 +42,8 @@ for results, status, wanted in (
     (["OK", "FAIL"], 1, ["1", "1", "0"]),
     (["SKIP"], 0, ["0", "0", "1"]),
 ):
-    got, told = counted(results, status)
-    if got != wanted:
+    got, named, told = counted(results, status)
+    if got != wanted or named != int(wanted[1]):
         wrong += 1
-        print(f"{results} with status {status}: counted {got}, not {wanted}: {told}")
+        print(f"{results} with status {status}: counted {got} and named {named}, not {wanted}: {told}")
 sys.exit(wrong != 0)
