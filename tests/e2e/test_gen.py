@@ -25,7 +25,7 @@ from harness import (
     CLEAN, CONFIG, FAILURE, PATIENCE, PORT, USAGE, Instance, Skipped, alone, case, check, check_equal,
     config, lane, main, until, validate, whole_frames,
 )  # fmt: skip
-from namespaces import Namespace, out
+from namespaces import Namespace
 
 ETH_P_ALL, SOL_PACKET, PACKET_IGNORE_OUTGOING = 0x0003, 263, 23
 SO_RCVBUFFORCE = 33

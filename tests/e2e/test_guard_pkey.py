@@ -9,7 +9,6 @@ usage: test_guard_pkey.py MILLRACE CACHE [MILLRACE_TOUCH]. A sanitizer build has
 program and is not tried. Needs QEMU, busybox, and the kernel package from an archive.
 """
 import io
-import os
 import pathlib
 import platform
 import shutil

@@ -14,7 +14,6 @@ import itertools
 import os
 import shutil
 import signal
-import socket
 import sys
 
 from scapy.layers.inet6 import ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6

@@ -24,7 +24,6 @@ import sys
 import threading
 import time
 
-import frames as fr
 from harness import (
     CLEAN, FAILURE, PATIENCE, PORT, Skipped, case, check, check_equal, complaints, config, fewer,
     lane, main, sees_threads,

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
-from harness import CLEAN, SOURCE, Skipped, case, check, check_equal, config, lane, main  # noqa: E402
+from harness import Skipped, case, check, check_equal, config, lane, main  # noqa: E402
 
 # One file of each kind that has to be there, as a pattern below the prefix.
 WANTED = (
