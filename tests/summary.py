@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the tests of one build folder, counts them, and keeps what those that failed said.
+"""Runs the tests of one build folder, counts them, and shows what those that failed said.
 
 usage: summary.py NAME FOLDER COMMAND...
 COMMAND runs in FOLDER and is a meson test. "PASSED FAILED SKIPPED" as numbers is left in
@@ -102,7 +102,10 @@ def main():
             f"failed: {name}: the run of the tests ended with status {status}, and not all of them may have run"
         )
     failures += late(name, budgets, spans, others)
-    (logs / "failures").write_text("".join(f"{told}\n" for told in failures), "utf-8", "replace")
+    said = "".join(f"{told}\n" for told in failures)
+    # At once too: whoever ends a run early sees no end of it.
+    print(said, end="")
+    (logs / "failures").write_text(said, "utf-8", "replace")
     (logs / "counts").write_text(f"{passed} {len(failures)} {skipped}\n", encoding="ascii")
 
 
